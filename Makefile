@@ -1,0 +1,47 @@
+# The front door. `make demo` and `make test` need only Python 3.11 or newer and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help install demo test lint format docs bench-speed clean
+
+help:
+	@echo "make demo         make the environment, fit, print figures, write demo/report.html"
+	@echo "make test         lint, types and the whole test suite"
+	@echo "make lint         ruff and mypy"
+	@echo "make docs         build the documentation into site/"
+	@echo "make bench-speed  our engine beside the plain way, on this machine"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("nkcme needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $(STAMP)
+
+demo: install
+	$(BIN)/nkcme demo --out demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: install
+	$(BIN)/mkdocs build --strict
+
+bench-speed: install
+	$(BIN)/python -m benchmarks.speed
+
+clean:
+	rm -rf $(VENV) demo site dist .mypy_cache .ruff_cache .pytest_cache
