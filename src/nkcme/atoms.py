@@ -1,0 +1,57 @@
+"""Atoms: the locations eta_a at which an embedding puts its weights."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from nkcme.kernels import DensityKernel
+
+
+def toeplitz(lags: Array) -> Array:
+    """The symmetric matrix with entry lags[|a - b|].
+
+    Built by tiling and reshaping: a gather would cost more than the kernel values it saves.
+    """
+    m = lags.shape[0]
+    if m == 1:
+        return lags[None, :]
+    # Rows of length 2m - 2 cut from a sequence of period 2m - 1 shift by one each time.
+    row = jnp.concatenate([lags[:0:-1], lags])
+    flat = jnp.tile(row, m)[m - 1 : m - 1 + m * (2 * m - 2)]
+    return flat.reshape(m, 2 * m - 2)[:, :m]
+
+
+class Atoms(eqx.Module):
+    """Locations (m, d). On an even one-dimensional grid ``spacing`` is set, and Gram matrices need
+    m kernel values instead of m^2."""
+
+    locations: Array
+    spacing: Array | None
+
+    @classmethod
+    def grid(cls, low: Array, high: Array, n: int) -> Atoms:
+        """``n`` evenly spaced atoms on the closed interval [low, high]."""
+        locations = jnp.linspace(low, high, n)[:, None]
+        return cls(locations, jnp.asarray((high - low) / max(n - 1, 1)))
+
+    @classmethod
+    def points(cls, locations: Array) -> Atoms:
+        """Atoms anywhere."""
+        return cls(jnp.asarray(locations), None)
+
+    def gram(self, kernel: DensityKernel) -> Array:
+        """k(eta_a, eta_b)."""
+        if self.spacing is None:
+            return kernel.gram(self.locations, self.locations)
+        return toeplitz(kernel.value(self._lags()))
+
+    def self_convolution_gram(self, kernel: DensityKernel) -> Array:
+        """The integral of k(eta_a, y) k(y, eta_b) dy."""
+        if self.spacing is None:
+            return kernel.self_convolution(self.locations[:, None] - self.locations[None, :])
+        return toeplitz(kernel.self_convolution(self._lags()))
+
+    def _lags(self) -> Array:
+        return (self.spacing * jnp.arange(self.locations.shape[0]))[:, None]

@@ -1,0 +1,31 @@
+"""The compilation cache on disk, so that a new process does not compile what an old one did."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import jax
+import platformdirs
+
+
+@cache
+def use_compilation_cache() -> None:
+    """Keep compiled programs in the user's cache directory.
+
+    A cache the user has configured (or forbidden, with ``JAX_ENABLE_COMPILATION_CACHE=false``) is
+    left alone, and a directory that cannot be written costs the cache, not the run.
+    """
+    if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
+        return
+    directory = Path(platformdirs.user_cache_dir("nkcme")) / "compiled"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if not os.access(directory, os.W_OK):
+        return
+    jax.config.update("jax_compilation_cache_dir", str(directory))
+    # Most of our programs compile in less than the default second, and there are several.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

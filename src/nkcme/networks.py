@@ -1,0 +1,139 @@
+"""Network bodies: multilayer perceptrons with spectral normalisation and weight heads.
+
+A network maps one input (p,) to one output (m,); callers batch with `jax.vmap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nkcme.errors import NkcmeError
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": jax.nn.relu,
+    "silu": jax.nn.silu,
+    "gelu": jax.nn.gelu,
+    "tanh": jnp.tanh,
+}
+
+#: How the last layer's output becomes weights: as it is (the paper), or on the simplex.
+HEADS: dict[str, Callable[[Array], Array]] = {
+    "signed": lambda z: z,
+    "simplex": jax.nn.softmax,
+}
+
+
+class SpectralLinear(eqx.Module):
+    """A linear layer divided by its largest singular value (Miyato et al., 2018).
+
+    The singular value is estimated by u' W v with one power iteration a training step; u and v are
+    state that travels with the model and is never trained.
+    """
+
+    linear: eqx.nn.Linear
+    u: Array
+    v: Array
+
+    def __init__(self, n_in: int, n_out: int, *, key: Array):
+        linear_key, u_key = jax.random.split(key)
+        self.linear = eqx.nn.Linear(n_in, n_out, key=linear_key)
+        # Several iterations at once, so that the first steps already divide by a sensible value.
+        u = _unit(jax.random.normal(u_key, (n_out,)))
+        for _ in range(15):
+            u, v = _power_iteration(self.linear.weight, u)
+        self.u, self.v = u, v
+
+    def iterate(self) -> SpectralLinear:
+        """One power iteration."""
+        u, v = _power_iteration(jax.lax.stop_gradient(self.linear.weight), self.u)
+        return eqx.tree_at(lambda layer: (layer.u, layer.v), self, (u, v))
+
+    def __call__(self, x: Array) -> Array:
+        u, v = jax.lax.stop_gradient((self.u, self.v))
+        singular_value = u @ self.linear.weight @ v
+        return (self.linear.weight @ x) / singular_value + self.linear.bias
+
+
+def _power_iteration(weight: Array, u: Array) -> tuple[Array, Array]:
+    v = _unit(weight.T @ u)
+    return _unit(weight @ v), v
+
+
+def _unit(vector: Array) -> Array:
+    return vector / (jnp.linalg.norm(vector) + 1e-12)
+
+
+class MLP(eqx.Module):
+    """Fully connected layers; layer ``i`` of ``spectral_norm`` (0 is the first) is normalised."""
+
+    layers: tuple[eqx.nn.Linear | SpectralLinear, ...]
+    activation: str = eqx.field(static=True)
+    head: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        hidden: Sequence[int],
+        *,
+        activation: str,
+        head: str,
+        spectral_norm: Sequence[int] = (),
+        key: Array,
+    ):
+        sizes = [n_in, *hidden, n_out]
+        n_layers = len(sizes) - 1
+        for name, value, known in (
+            ("activation", activation, ACTIVATIONS),
+            ("head", head, HEADS),
+        ):
+            if value not in known:
+                raise NkcmeError(f"{name} must be one of {', '.join(sorted(known))}; got {value!r}")
+        outside = [i for i in spectral_norm if not -n_layers <= i < n_layers]
+        if outside:
+            raise NkcmeError(
+                f"spectral_norm names layers from {-n_layers} to {n_layers - 1}; got {outside[0]}"
+            )
+        normalised = {i % n_layers for i in spectral_norm}
+        self.layers = tuple(
+            (SpectralLinear if i in normalised else eqx.nn.Linear)(a, b, key=layer_key)
+            for i, (a, b, layer_key) in enumerate(
+                zip(sizes[:-1], sizes[1:], jax.random.split(key, n_layers), strict=True)
+            )
+        )
+        self.activation = activation
+        self.head = head
+
+    def __call__(self, x: Array) -> Array:
+        for layer in self.layers[:-1]:
+            x = ACTIVATIONS[self.activation](layer(x))
+        return HEADS[self.head](self.layers[-1](x))
+
+    def iterate(self) -> MLP:
+        """One power iteration in every normalised layer; to be called once a training step."""
+        layers = tuple(
+            layer.iterate() if isinstance(layer, SpectralLinear) else layer for layer in self.layers
+        )
+        return eqx.tree_at(lambda mlp: mlp.layers, self, layers)
+
+    def trainable(self) -> MLP:
+        """The same tree with True at what is learned and False at what is state."""
+        spec = jax.tree.map(eqx.is_inexact_array, self)
+        states = [layer for layer in spec.layers if isinstance(layer, SpectralLinear)]
+        if not states:
+            return spec
+        return eqx.tree_at(
+            lambda mlp: [
+                leaf
+                for layer in mlp.layers
+                if isinstance(layer, SpectralLinear)
+                for leaf in (layer.u, layer.v)
+            ],
+            spec,
+            [False] * (2 * len(states)),
+        )

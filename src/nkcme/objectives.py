@@ -1,0 +1,89 @@
+"""What is minimised: pure functions of weights and kernel matrices.
+
+Notation of the paper: weights w (batch, m), atoms eta (m, d), targets y (batch, d), kernel k.
+
+The gradients are those of the formulas, but two are taken by hand, for a training step is little
+else: the loss reuses w G where automatic differentiation would multiply again, and the derivative
+by the bandwidth, one number, is carried forwards instead of backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nkcme.atoms import Atoms
+from nkcme.kernels import DensityKernel
+
+
+def rkhs_loss(w: Array, y: Array, atoms: Atoms, kernel: DensityKernel) -> Array:
+    """Equation (3): the mean of ||k(y_i, .) - sum_a w_ia k(eta_a, .)||^2 less its first term.
+
+    The term left out, k(y_i, y_i), depends on the bandwidth alone. Minimised over w and bandwidth
+    together this is the joint optimisation, for it bounds `sq_loss` from above (Theorem 3.1).
+    """
+    return _loss(w, y, atoms, kernel, atoms.gram)
+
+
+def sq_loss(w: Array, y: Array, atoms: Atoms, kernel: DensityKernel) -> Array:
+    """Section 3.2.1: the mean squared L2 distance of sum_a w_a k(eta_a, .) to the true density,
+    up to a constant. It differs from `rkhs_loss` in the Gram matrix only."""
+    return _loss(w, y, atoms, kernel, atoms.self_convolution_gram)
+
+
+def _loss(
+    w: Array,
+    y: Array,
+    atoms: Atoms,
+    kernel: DensityKernel,
+    gram: Callable[[DensityKernel], Array],
+) -> Array:
+    k_y = _forward_in_bandwidth(lambda k: k.gram(y, atoms.locations), kernel)
+    return _quadratic_loss(w, k_y, _forward_in_bandwidth(gram, kernel))
+
+
+@jax.custom_vjp
+def _quadratic_loss(w: Array, k_y: Array, gram: Array) -> Array:
+    """The mean over rows of w_i' G w_i - 2 k_i' w_i, for symmetric G."""
+    return _quadratic_loss_forward(w, k_y, gram)[0]
+
+
+def _quadratic_loss_forward(w: Array, k_y: Array, gram: Array) -> tuple[Array, tuple[Array, ...]]:
+    product = w @ gram
+    return _dot(product - 2.0 * k_y, w) / w.shape[0], (w, k_y, product)
+
+
+def _quadratic_loss_backward(saved: tuple[Array, ...], ct: Array) -> tuple[Array, ...]:
+    w, k_y, product = saved
+    scale = ct / w.shape[0]
+    return 2.0 * scale * (product - k_y), -2.0 * scale * w, scale * (w.T @ w)
+
+
+_quadratic_loss.defvjp(_quadratic_loss_forward, _quadratic_loss_backward)
+
+
+def _forward_in_bandwidth(f: Callable[[DensityKernel], Array], kernel: DensityKernel) -> Array:
+    """f(kernel), with its derivative by the bandwidth computed here and not on the way back."""
+    frozen = jax.lax.stop_gradient(kernel)
+    value, slope = jax.jvp(f, (frozen,), (jax.tree.map(jnp.ones_like, frozen),))
+    return _with_slope(value, jax.lax.stop_gradient(slope), kernel.bandwidth)
+
+
+@jax.custom_vjp
+def _with_slope(value: Array, slope: Array, s: Array) -> Array:
+    """``value``, whose derivative by the scalar ``s`` is ``slope``."""
+    return value
+
+
+_with_slope.defvjp(
+    lambda value, slope, s: (value, slope),
+    lambda slope, ct: (ct, jnp.zeros_like(slope), _dot(ct, slope)),
+)
+
+
+def _dot(a: Array, b: Array) -> Array:
+    """The sum of a b. As products with ones it is several times faster on a CPU than as a sum."""
+    return jnp.ones(a.shape[0], a.dtype) @ ((a * b) @ jnp.ones(a.shape[1], a.dtype))

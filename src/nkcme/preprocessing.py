@@ -1,0 +1,623 @@
+"""A table of anything to standardised float arrays, and back.
+
+Tables are pandas, polars or pyarrow frames, arrays, or lists of rows. What each column becomes:
+
+* numbers and booleans: one output, standardised; a missing value stands at the training mean, and
+  an extra 0/1 output marks it where training had missing values too. A column that never varied in
+  training taught the model nothing, so it encodes to 0 whatever comes later;
+* categories, text, and mixtures of numbers and text: one 0/1 output for each of the most frequent
+  categories, compared by their text (an integer-valued float reads as an integer). Rare and unseen
+  categories are all zeros. Missing is a category of its own where training had it;
+* a column with no value at all in training: one output, always 0.
+
+Rows of weight zero count as absent and integer weights as repetition. Outputs are always finite.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers
+import reprlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from nkcme.errors import ModelFileError, TableError
+
+MAX_CATEGORIES = 50
+MAX_COLUMNS = 100_000
+MAX_STANDARDISED = 1e6
+"""Standardised inputs are clipped here: a network learns nothing a million deviations away."""
+
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+_MISSING_TYPES = ("NAType", "NaTType")  # pandas' own, told by name as pandas is not imported here
+_DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_NEEDED = "expected numbers, booleans or text"
+
+Kind = Literal["numeric", "boolean", "category", "empty"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """What was learned of one column of X.
+
+    ``mean`` and ``scale`` are those of the present values; a scale of 0 says that they never
+    varied. ``has_missing`` says that some training values were missing, but not all.
+    """
+
+    name: str | None
+    kind: Kind
+    mean: float = 0.0
+    scale: float = 0.0
+    categories: tuple[str, ...] = ()
+    has_missing: bool = False
+
+    @property
+    def n_outputs(self) -> int:
+        return max(1, len(self.categories)) + self.has_missing
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """What was learned of the columns of X: encodes tables to a matrix of standardised inputs.
+
+    With ``standardize`` off, numbers and booleans keep their values (clipped to the range of
+    float32) and missing ones are still replaced by the mean.
+    """
+
+    columns: tuple[Column, ...]
+    standardize: bool = True
+
+    @classmethod
+    def fit(
+        cls, X: Any, *, standardize: bool = True, sample_weight: np.ndarray | None = None
+    ) -> TableEncoder:
+        table = _Table.read(X, "X")
+        weight = _checked_weight(sample_weight, table.n_rows)
+        names = table.names or (None,) * table.n_columns
+        learned = (_learn(name, raw, weight) for name, raw in zip(names, table, strict=True))
+        return cls(tuple(learned), standardize)
+
+    @property
+    def n_outputs(self) -> int:
+        return sum(column.n_outputs for column in self.columns)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the training columns, or None where they had none."""
+        names = tuple(column.name for column in self.columns if column.name is not None)
+        return names or None
+
+    def transform(self, X: Any) -> np.ndarray:
+        """X as a finite float32 matrix of shape (rows, n_outputs).
+
+        Columns are matched by name where training and X both have names, else by position.
+        """
+        table = _Table.read(X, "X")
+        outputs = np.zeros((table.n_rows, self.n_outputs), dtype=np.float32)
+        start = 0
+        for column, position in zip(self.columns, self._positions(table), strict=True):
+            stop = start + column.n_outputs
+            if column.kind == "category":
+                _encode_category(column, table.column(position), outputs[:, start:stop])
+            elif column.kind != "empty":
+                self._encode_number(column, table.column(position), outputs[:, start:stop])
+            start = stop
+        return outputs
+
+    def _positions(self, table: _Table) -> list[int]:
+        """Where each training column is in the table."""
+        names = self.feature_names
+        if names is None or table.names is None:
+            if table.n_columns != len(self.columns):
+                raise TableError(
+                    f"X has {table.n_columns} columns but the model was fitted on "
+                    f"{len(self.columns)}; pass the same columns in the same order"
+                )
+            return list(range(table.n_columns))
+        place = {name: position for position, name in enumerate(table.names)}
+        absent = [name for name in names if name not in place]
+        unknown = [name for name in table.names if name not in set(names)]
+        if absent or unknown:
+            faults = [f"lacks {_listed(absent)}"] if absent else []
+            faults += [f"has the unknown {_listed(unknown)}"] if unknown else []
+            raise TableError(
+                f"X {' and '.join(faults)}; pass the {len(names)} columns the model was fitted on"
+            )
+        return [place[name] for name in names]
+
+    def _encode_number(self, column: Column, raw: _RawColumn, outputs: np.ndarray) -> None:
+        if raw.kind == "category":
+            row, value = raw.first_text()
+            raise TableError(
+                f"{raw.where} held numbers in training but has {_shown(value)} in row {row} "
+                "(counting from 0); convert the column to numbers"
+            )
+        values = raw.numbers()
+        missing = np.isnan(values)
+        if self.standardize:
+            limit = MAX_STANDARDISED
+            values = _standardised(values, column.mean, column.scale)
+            values[missing] = 0.0
+        else:
+            limit = _FLOAT32_MAX
+            values[missing] = column.mean
+        outputs[:, 0] = np.clip(values, -limit, limit)
+        if column.has_missing:
+            outputs[:, 1] = missing
+
+    def to_config(self) -> dict[str, Any]:
+        """A JSON-able description, exact to the last bit."""
+        columns = [{**vars(column), "categories": [*column.categories]} for column in self.columns]
+        return {"standardize": self.standardize, "columns": columns}
+
+    @classmethod
+    def from_config(cls, config: Any) -> TableEncoder:
+        """The encoder that gave this description; nothing in it is trusted."""
+        _check_keys(config, {"standardize", "columns"}, "the table encoder")
+        _check(isinstance(config["standardize"], bool), "'standardize' is not true or false")
+        columns = config["columns"]
+        _check(
+            isinstance(columns, list) and 1 <= len(columns) <= MAX_COLUMNS,
+            f"'columns' is not a list of 1 to {MAX_COLUMNS} columns",
+        )
+        encoder = cls(
+            tuple(_column_from_config(column, f"column {j}") for j, column in enumerate(columns)),
+            config["standardize"],
+        )
+        names = {column.name for column in encoder.columns}
+        _check(names == {None} or len(names - {None}) == len(columns), "column names repeat")
+        return encoder
+
+
+@dataclass(frozen=True, eq=False)
+class TargetScaler:
+    """Location and scale of y per output, undone on the way out.
+
+    An output that never varied has scale 1. Arrays may have any leading axes; outputs come last.
+    """
+
+    location: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def fit(
+        cls, y: np.ndarray, *, standardize: bool = True, sample_weight: np.ndarray | None = None
+    ) -> TargetScaler:
+        """Learn from finite y of shape (rows, outputs)."""
+        if not standardize:
+            return cls(np.zeros(y.shape[1]), np.ones(y.shape[1]))
+        weight = _checked_weight(sample_weight, len(y))
+        present = weight > 0
+        moments = [_moments(column[present], weight[present]) for column in y.T]
+        location, scale = np.array(moments, dtype=np.float64).T
+        return cls(location.copy(), np.where(scale > 0, scale, 1.0))
+
+    def transform(self, y: np.ndarray) -> np.ndarray:
+        """y in units of the scale, as float32 (values beyond its range are clipped to it)."""
+        standardised = _standardised(np.asarray(y, np.float64), self.location, self.scale)
+        return np.clip(standardised, -_FLOAT32_MAX, _FLOAT32_MAX).astype(np.float32)
+
+    def inverse(self, z: np.ndarray) -> np.ndarray:
+        """The float64 y whose standardised form is z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(z, np.float64) * self.scale + self.location
+
+    def to_config(self) -> dict[str, Any]:
+        """A JSON-able description, exact to the last bit."""
+        return {"location": self.location.tolist(), "scale": self.scale.tolist()}
+
+    @classmethod
+    def from_config(cls, config: Any) -> TargetScaler:
+        """The scaler that gave this description; nothing in it is trusted."""
+        _check_keys(config, {"location", "scale"}, "the target scaler")
+        for key, values in config.items():
+            _check(
+                isinstance(values, list) and 1 <= len(values) <= MAX_COLUMNS,
+                f"the target's {key!r} is not a list of 1 to {MAX_COLUMNS} numbers",
+            )
+        location, scale = (
+            np.array([_finite_number(value, f"the target's {key!r}") for value in config[key]])
+            for key in ("location", "scale")
+        )
+        _check(len(location) == len(scale), "the target has not as many scales as locations")
+        with np.errstate(all="ignore"):
+            sound = (scale > 0) & np.isfinite(location / scale)
+        _check(bool(sound.all()), "a scale of the target is not positive or vanishes")
+        return cls(location, scale)
+
+
+def as_target(y: Any) -> np.ndarray:
+    """A user's y as a finite float64 array of the same shape.
+
+    A 1-D y stays 1-D; a y of shape (n, 1) stays (n, 1), and so will the predictions.
+    """
+    if y is None:
+        raise TableError("fit requires y to be passed, but the target y is None; pass one y a row")
+    data = _opened(y, "y")
+    if isinstance(data, nw.Series):
+        return _target_values(_RawColumn.of_series("y", data))
+    if isinstance(data, np.ndarray) and data.ndim == 1:
+        return _target_values(_RawColumn.of_array("y", data))
+    return np.stack([_target_values(raw) for raw in _Table.read(data, "y")], axis=1)
+
+
+def _target_values(raw: _RawColumn) -> np.ndarray:
+    if not len(raw.array):
+        raise TableError("y is empty: expected one value a row, got none; pass at least one row")
+    if raw.kind == "category":
+        row, value = raw.first_text()
+        raise TableError(
+            f"{raw.where} is text ({_shown(value)} in row {row}, counting from 0): the target must "
+            "be numbers; convert it, or drop the rows that are no numbers"
+        )
+    values = raw.numbers()
+    missing = np.flatnonzero(np.isnan(values))
+    if len(missing):
+        raise TableError(
+            f"{raw.where} has {len(missing)} missing values (NaN), the first in row {missing[0]} "
+            "(counting from 0): the target must be complete; drop these rows"
+        )
+    return values
+
+
+# ---------------------------------------------------------------- reading tables, column by column
+
+
+@dataclass(frozen=True)
+class _RawColumn:
+    """One column as it came: an array of booleans, of numbers, or of Python objects.
+
+    ``where`` names it in messages. ``declared`` says that its type is a categorical one, so that
+    even numbers in it are names of categories.
+    """
+
+    where: str
+    array: np.ndarray
+    declared: bool = False
+
+    @classmethod
+    def of_series(cls, where: str, series: nw.Series) -> _RawColumn:
+        if series.dtype in (nw.Categorical, nw.Enum):
+            # Not to_numpy: it gives a dictionary-encoded pyarrow null the first category.
+            values = np.fromiter(series.to_list(), object, len(series))
+            return cls(where, values, declared=True)
+        return cls.of_array(where, series.to_numpy())
+
+    @classmethod
+    def of_array(cls, where: str, array: np.ndarray) -> _RawColumn:
+        kind = array.dtype.kind
+        if kind in "Mm":
+            raise TableError(_dates_refused(where))
+        if array.ndim != 1 or kind not in "biufOUT":
+            raise TableError(f"{where} holds {array.dtype} values, {_NEEDED}; convert or drop it")
+        return cls(where, array.astype(object) if kind in "UT" else array)
+
+    @cached_property
+    def missing(self) -> np.ndarray:
+        if self.array.dtype.kind == "f":
+            return np.isnan(self.array)
+        if self.array.dtype.kind == "O":
+            return np.fromiter(map(_is_missing, self.array), bool, len(self.array))
+        return np.zeros(len(self.array), dtype=bool)
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What the present values are; values no column may hold are refused."""
+        if self.missing.all():
+            return "empty"
+        if self.array.dtype.kind != "O":
+            return "boolean" if self.array.dtype.kind == "b" else "numeric"
+        types = {type(value) for value in self.array[~self.missing]}
+        families = {_family(value_type) for value_type in types}
+        if None in families and not self.declared:
+            foreign = next(value_type for value_type in types if _family(value_type) is None)
+            if issubclass(foreign, _DATE_TYPES):
+                raise TableError(_dates_refused(self.where))
+            raise TableError(
+                f"{self.where} holds {foreign.__name__} values, {_NEEDED}; convert or drop it"
+            )
+        if families & {None, "category"}:
+            return "category"
+        return "boolean" if families == {"boolean"} else "numeric"
+
+    def rows(self, keep: np.ndarray) -> _RawColumn:
+        return _RawColumn(self.where, self.array[keep], self.declared)
+
+    def numbers(self) -> np.ndarray:
+        """A float64 copy, NaN where missing; infinities are refused. Not for text."""
+        if self.array.dtype.kind == "O":
+            pairs = zip(self.array, self.missing, strict=True)
+            floats = (math.nan if missing else _float(value) for value, missing in pairs)
+            values = np.fromiter(floats, np.float64, len(self.array))
+        else:
+            with np.errstate(over="ignore"):
+                values = self.array.astype(np.float64)
+        infinite = np.isinf(values)
+        if infinite.any():
+            raise TableError(
+                f"{self.where} has {infinite.sum()} infinite values, the first in row "
+                f"{infinite.argmax()} (counting from 0): expected finite numbers; replace or drop "
+                "them"
+            )
+        return values
+
+    def labels(self) -> list[str | None]:
+        """The text of each value, None where missing."""
+        pairs = zip(self.array, self.missing, strict=True)
+        return [None if missing else _label(value) for value, missing in pairs]
+
+    def first_text(self) -> tuple[int, Any]:
+        """The first value that is no number: its row and itself."""
+        rows = np.flatnonzero(~self.missing)
+        return next(
+            (int(row), self.array[row])
+            for row in rows
+            if _family(type(self.array[row])) not in ("numeric", "boolean")
+        )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of at least one row and one column, read a column at a time."""
+
+    names: tuple[str, ...] | None
+    n_rows: int
+    n_columns: int
+    column: Callable[[int], _RawColumn]
+
+    def __iter__(self) -> Iterator[_RawColumn]:
+        return map(self.column, range(self.n_columns))
+
+    @classmethod
+    def read(cls, data: Any, what: str) -> _Table:
+        """``what`` is the name of the argument, for messages."""
+        data = _opened(data, what)
+        if isinstance(data, nw.Series) or len(data.shape) != 2:
+            raise TableError(
+                f"{what} must be a 2-D table (a DataFrame, an array or a list of rows), got "
+                f"{len(data.shape)} dimensions. Reshape your data: .reshape(-1, 1) makes one "
+                "column, .reshape(1, -1) one row"
+            )
+        n_rows, n_columns = data.shape
+        if not n_rows or not n_columns:
+            raise TableError(
+                f"{what} is empty: it has {n_rows} rows and {n_columns} columns; pass at least one "
+                "of each"
+            )
+        if n_columns > MAX_COLUMNS:
+            raise TableError(
+                f"{what} has {n_columns} columns, at most {MAX_COLUMNS} are handled; drop some"
+            )
+        is_frame = isinstance(data, nw.DataFrame)
+        names = _text_names(data, what) if is_frame else None
+        read: Callable[..., _RawColumn] = _RawColumn.of_series if is_frame else _RawColumn.of_array
+        wheres = [f"column {name!r} of {what}" for name in names or range(n_columns)]
+        return cls(names, n_rows, n_columns, lambda j: read(wheres[j], data[:, j]))
+
+
+def _opened(data: Any, what: str) -> Any:
+    """``data`` as a narwhals frame or series where it is one, else as an array."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise TableError(f"{what} is a masked array; pass {what}.filled(np.nan) instead")
+    try:
+        opened = nw.from_native(data, pass_through=True, allow_series=True)
+    except ValueError as error:
+        names: list[Any] = getattr(data, "column_names", None) or list(data.columns)
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if not repeated:
+            raise
+        raise TableError(
+            f"{what} repeats the {_listed(repeated)}; give each column its own name"
+        ) from error
+    if isinstance(opened, nw.LazyFrame):
+        raise TableError(f"{what} is a lazy frame; pass {what}.collect() instead")
+    if isinstance(opened, (nw.DataFrame, nw.Series)):
+        return opened
+    try:
+        array = np.asarray(data)
+        if array.dtype.kind in "US" and not isinstance(data, np.ndarray):
+            array = np.array(data, dtype=object)  # a list's numbers stay numbers beside text
+    except (TypeError, ValueError) as error:
+        raise TableError(
+            f"{what} cannot be read as an array ({_one_line(error)}); pass rows of equal length"
+        ) from error
+    return array
+
+
+def _text_names(frame: nw.DataFrame, what: str) -> tuple[str, ...] | None:
+    """Column names if they are text; None if they are plain numbers, as scikit-learn has it."""
+    are_text = {isinstance(name, str) for name in frame.columns}
+    if are_text == {True, False}:
+        raise TableError(
+            f"{what} has column names of text and of other types; make them all text, with "
+            f"{what}.columns = {what}.columns.astype(str)"
+        )
+    return tuple(frame.columns) if are_text == {True} else None
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, (float, np.floating, Decimal)):
+        return bool(value != value)
+    return value is None or type(value).__name__ in _MISSING_TYPES
+
+
+def _family(value_type: type) -> Literal["numeric", "boolean", "category"] | None:
+    if issubclass(value_type, str):
+        return "category"
+    if issubclass(value_type, (bool, np.bool_)):
+        return "boolean"
+    if issubclass(value_type, (numbers.Real, Decimal)) and value_type is not np.timedelta64:
+        return "numeric"
+    return None
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond the range of float64
+        return math.inf
+
+
+def _label(value: Any) -> str:
+    """The text a category is known by; 1.0 is "1", as a missing value turns integers to floats."""
+    if isinstance(value, (float, np.floating)) and value.is_integer() and abs(float(value)) < 2**53:
+        return str(int(value))
+    return str(value)
+
+
+# ------------------------------------------------------------------------- learning and encoding
+
+
+def _checked_weight(sample_weight: np.ndarray | None, n_rows: int) -> np.ndarray:
+    """Weights of the rows, the largest 1."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_rows,) or not np.isfinite(weight).all() or (weight < 0).any():
+        raise TableError(
+            f"sample_weight must be {n_rows} finite numbers of at least 0, one a row, got an array "
+            f"of shape {weight.shape} with {np.sum(~(weight >= 0) | np.isinf(weight))} bad values"
+        )
+    if not weight.any():
+        raise TableError("sample_weight is zero for every row; give some row a positive weight")
+    return weight / weight.max()
+
+
+def _learn(name: str | None, raw: _RawColumn, weight: np.ndarray) -> Column:
+    counted = weight > 0
+    if not counted.all():
+        raw, weight = raw.rows(counted), weight[counted]
+    if raw.kind == "empty":
+        return Column(name, "empty")
+    has_missing = bool(raw.missing.any())
+    if raw.declared or raw.kind == "category":
+        totals: dict[str, float] = {}
+        for label, share in zip(raw.labels(), weight.tolist(), strict=True):
+            if label is not None:
+                totals[label] = totals.get(label, 0.0) + share
+        frequent = sorted(totals, key=lambda label: (-totals[label], label))[:MAX_CATEGORIES]
+        categories = tuple(sorted(frequent))
+        return Column(name, "category", categories=categories, has_missing=has_missing)
+    values = raw.numbers()
+    if has_missing:
+        values, weight = values[~raw.missing], weight[~raw.missing]
+    mean, scale = _moments(values, weight)
+    return Column(name, raw.kind, mean, scale, has_missing=has_missing)
+
+
+def _encode_category(column: Column, raw: _RawColumn, outputs: np.ndarray) -> None:
+    if raw.kind == "empty":
+        codes = np.full(len(outputs), -1)
+    else:
+        place = {category: code for code, category in enumerate(column.categories)}
+        codes = np.array([-1 if x is None else place.get(x, -1) for x in raw.labels()])
+    known = np.flatnonzero(codes >= 0)
+    outputs[known, codes[known]] = 1.0
+    if column.has_missing:
+        outputs[:, -1] = raw.missing
+
+
+def _moments(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Weighted mean and standard deviation of finite values, without overflow or underflow.
+
+    The work is done on (value - low) / (high - low), which lies in [0, 1] whatever the units, and
+    loses nothing where the spread is tiny beside the mean.
+    """
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return low, 0.0
+    unit = _power_of_two_near(max(abs(low), abs(high)))
+    base = low * unit
+    span = high * unit - base
+    share = (values * unit - base) / span
+    mean = float(np.average(share, weights=weight))
+    spread = math.sqrt(np.average((share - mean) ** 2, weights=weight))
+    return min(max((base + mean * span) / unit, low), high), spread * span / unit
+
+
+def _standardised(values: np.ndarray, mean: Any, scale: Any) -> np.ndarray:
+    """(values - mean) / scale, without overflow on the way; 0 where the scale is 0."""
+    if np.all(scale == 0):
+        return np.zeros_like(values)
+    unit = _power_of_two_near(scale)
+    with np.errstate(over="ignore"):
+        return (values * unit - mean * unit) / (scale * unit)
+
+
+def _power_of_two_near(size: Any) -> Any:
+    """The inverse of about ``size``: multiplying by it is exact and brings numbers near 1."""
+    return np.ldexp(1.0, -np.clip(np.frexp(size)[1], -1000, 1000))
+
+
+# ------------------------------------------------------------------------ messages and validation
+
+
+def _dates_refused(where: str) -> str:
+    return (
+        f"{where} holds dates or times, {_NEEDED}; convert it to numbers, such as days since a "
+        "start date"
+    )
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())
+
+
+def _shown(value: object) -> str:
+    return _one_line(reprlib.repr(value))
+
+
+def _listed(names: list[Any]) -> str:
+    shown = ", ".join(map(repr, names[:5]))
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"column{'s' if len(names) > 1 else ''} {shown}{more}"
+
+
+def _check(condition: bool, fault: str) -> None:
+    if not condition:
+        raise ModelFileError(f"the model file is damaged: {fault}; save the model again")
+
+
+def _check_keys(config: Any, keys: set[str], what: str) -> None:
+    _check(
+        isinstance(config, dict) and set(config) == keys,
+        f"{what} is not an object with the keys {', '.join(sorted(keys))}",
+    )
+
+
+def _finite_number(value: Any, what: str) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    number = _float(value) if is_number else math.nan
+    _check(math.isfinite(number), f"{what} is not a finite number")
+    return number
+
+
+def _column_from_config(config: Any, what: str) -> Column:
+    _check_keys(config, set(Column.__dataclass_fields__), what)
+    name, kind, categories = config["name"], config["kind"], config["categories"]
+    _check(name is None or isinstance(name, str), f"the name of {what} is not text")
+    _check(isinstance(kind, str) and kind in get_args(Kind), f"the kind of {what} is unknown")
+    _check(isinstance(config["has_missing"], bool), f"'has_missing' of {what} is no boolean")
+    _check(
+        isinstance(categories, list)
+        and all(isinstance(category, str) for category in categories)
+        and categories == sorted(set(categories))
+        and len(categories) <= MAX_CATEGORIES
+        and bool(categories) == (kind == "category"),
+        f"the categories of {what} are not a sorted list of up to {MAX_CATEGORIES} texts",
+    )
+    mean = _finite_number(config["mean"], f"the mean of {what}")
+    scale = _finite_number(config["scale"], f"the scale of {what}")
+    _check(
+        scale >= 0 and (scale == 0 or math.isfinite(mean / scale)),
+        f"the scale of {what} is negative or vanishes beside its mean",
+    )
+    return Column(name, kind, mean, scale, tuple(categories), config["has_missing"])
