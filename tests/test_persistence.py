@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -409,6 +410,37 @@ def test_a_full_disk_at_any_step_is_our_error_and_keeps_a_whole_model(
             assert sorted(os.listdir(path)) == [CONFIG, TENSORS]
 
 
+def test_what_a_step_relies_on_is_on_the_disk_before_it(model, monkeypatch):
+    """No test can cut the power, so the order of the system calls is the evidence."""
+    calls = []
+
+    def named(path):
+        name = os.path.basename(os.path.realpath(path))
+        return {"model": "directory", "c.new": "checkpoint"}.get(name, name)
+
+    replace = os.replace
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: calls.append(f"sync {named(f'/proc/self/fd/{fd}')}")
+    )
+    monkeypatch.setattr(
+        os, "replace", lambda old, new: (calls.append(f"move {named(old)}"), replace(old, new))
+    )
+    write_model(model, *NEW)
+    assert calls[-8:] == [
+        "sync directory",  # no leftovers
+        f"sync {TENSORS}.new",
+        f"sync {CONFIG}.new",
+        "sync directory",
+        f"move {CONFIG}.new",
+        "sync directory",
+        f"move {TENSORS}.new",
+        "sync directory",
+    ]
+    calls.clear()
+    write_checkpoint(model / "c", *NEW)
+    assert calls == ["sync checkpoint", "move checkpoint", "sync directory"]
+
+
 def test_a_mount_without_directory_fsync_is_no_obstacle(tmp_path, monkeypatch):
     def fsync(descriptor):
         if os.path.isdir(f"/proc/self/fd/{descriptor}"):
@@ -538,6 +570,23 @@ def test_json_that_is_not_strict_or_not_ours_is_refused_quickly(model, text):
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.parametrize(
+    ("found", "replacement", "reason"),
+    [
+        (b'"model": {', b'"model": {}, "model": {', "twice"),
+        (b'"name": "old"', b'"name": "older", "name": "old"', "twice"),
+        (b'"value": 0.1', b'"value": 1e999', "non-finite number 1e999"),
+        (b'"value": 0.1', b'"value": NaN', "non-finite number NaN"),
+        (b'"value": 0.1', b'"value": 0.2', "altered"),
+    ],
+)
+def test_an_edited_config_is_refused(model, found, replacement, reason):
+    text = (model / CONFIG).read_bytes()
+    assert text.count(found) == 1
+    (model / CONFIG).write_bytes(text.replace(found, replacement))
+    assert reason in refused(read_model, model)
+
+
 def test_a_huge_config_is_refused_unread(model):
     os.truncate(model / CONFIG, 100 * 2**30)  # sparse
     assert "at most 16777216 bytes" in refused(read_model, model)
@@ -626,7 +675,9 @@ def test_a_lying_header_length_is_refused(model, length):
     data = (model / TENSORS).read_bytes()
     (model / TENSORS).write_bytes(struct.pack("<Q", length) + data[8:])
     reseal(model)
-    assert TENSORS in refused(read_model, model)
+    message = refused(read_model, model)
+    assert TENSORS in message
+    assert "header of at most" in message or length < len(data)
     for short in (b"", b"\x00" * 7, b"\x00" * 8):
         (model / TENSORS).write_bytes(short)
         reseal(model)
@@ -661,14 +712,34 @@ def test_fuzzing_finds_nothing(tmp_path):
 
 
 def test_reading_costs_little_more_than_the_file(tmp_path):
+    # In a process of its own: ru_maxrss would be inherited, VmHWM starts anew.
     script = (
-        "import sys, resource\n"
+        "import sys, pathlib, safetensors.numpy\n"
         "from nkcme.persistence import read_model\n"
-        "from safetensors.numpy import load\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "before = peak(); read_model(sys.argv[1]); print(peak() - before)"
+        "def memory(kind):\n"
+        "    status = pathlib.Path('/proc/self/status').read_text()\n"
+        "    return int(status.split(kind)[1].split()[0])\n"
+        "before = memory('VmRSS:'); read_model(sys.argv[1]); print(memory('VmHWM:') - before)"
     )
     write_model(tmp_path / "m", {}, {"a": np.zeros(8 * 2**20), "b": np.ones(2**24, bool)})
     command = [sys.executable, "-c", script, str(tmp_path / "m")]
-    growth = int(subprocess.run(command, check=True, capture_output=True).stdout)
-    assert growth < 2.5 * 80 * 1024
+    kibibytes = int(subprocess.run(command, check=True, capture_output=True).stdout)
+    assert 80 * 1024 < kibibytes < 2.5 * 80 * 1024
+
+
+def test_a_small_file_cannot_cost_much_memory(tmp_path):
+    """The worst that the bounds let through, in JSON and in tensors."""
+    write_sample_model(tmp_path / "sample")
+    directory = tmp_path / "sample"
+    (directory / CONFIG).write_bytes(b"[" + b"{}," * 490_000 + b"1]")
+    refused(read_model, directory)
+    tracemalloc.start()
+    try:
+        refused(read_model, directory)
+        assert tracemalloc.get_traced_memory()[1] < 200 * 2**20
+    finally:
+        tracemalloc.stop()
+    refused(write_model, tmp_path / "many", {}, {str(i): np.zeros(0) for i in range(10_000)})
+    arrays = {str(i): np.zeros(0) for i in range(9_999)}
+    write_model(tmp_path / "many", {}, arrays)
+    assert len(read_model(tmp_path / "many")[1]) == 9_999

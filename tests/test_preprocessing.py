@@ -185,6 +185,11 @@ def test_text_is_one_hot_in_sorted_order_with_missing_last(frame: Any) -> None:
     np.testing.assert_array_equal(encoded, [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]])
 
 
+@frames
+def test_text_is_compared_to_its_last_character(frame: Any) -> None:
+    assert TableEncoder.fit(frame({"c": ["a", "a\0"]})).columns[0].categories == ("a", "a\0")
+
+
 def test_a_category_called_missing_or_nan_is_a_category_like_others() -> None:
     encoded = encode(pd.DataFrame({"a": ["missing", "nan", None]}))
     np.testing.assert_array_equal(encoded, np.eye(3))

@@ -78,7 +78,7 @@ def test_line_endings(csv_file: Any, end: str) -> None:
 
 
 def test_blank_lines_and_quoted_line_breaks_are_fine(csv_file: Any) -> None:
-    frame = read_table(csv_file('\na,b\n\n1,"x\ny"\n\n2,"say ""hi"", you"\n\n'))
+    frame = read_table(csv_file('\na,b\n \n1,"x\ny"\n\n2,"say ""hi"", you"\n\n'))
     assert frame["b"].tolist() == ["x\ny", 'say "hi", you']
 
 
@@ -147,6 +147,7 @@ def test_a_parquet_path_that_looks_like_a_partition_grows_no_column(tmp_path: Pa
         (b"a,b,a\n1,2,3\n", ["'a'", "own name"]),
         (b"a,,\n1,2,3\n", ["''", "own name"]),
         (b"a;b\n1,5;2\n", ["';'"]),
+        (b"a,b\n1,2\n\r,\n", ["2 rows of which 1", "line ending"]),
     ],
 )
 def test_damaged_csv_is_refused(csv_file: Any, content: bytes, words: list[str]) -> None:
@@ -163,7 +164,10 @@ def test_renamed_repeats_are_no_repeats(csv_file: Any) -> None:
 GZIPPED = gzip.compress(b"a,b\n1,2\n" * 999)
 
 
-@pytest.mark.parametrize("content", [GZIPPED[:-20], b"a,b\n1,2\n", b"\x1f\x8b", GZIPPED[:20] * 9])
+@pytest.mark.parametrize(
+    "content",
+    [GZIPPED[:-20], gzip.compress(b"a\xe9\n")[:-9], b"a,b\n1,2\n", b"\x1f\x8b", GZIPPED[:20] * 9],
+)
 def test_damaged_gzip_is_refused(csv_file: Any, content: bytes) -> None:
     assert "gzip" in refusal(read_table, csv_file(content, "table.csv.gz"))
 

@@ -33,11 +33,12 @@ _TENSORS, _NEW_TENSORS = "model.safetensors", "model.safetensors.new"
 _DTYPES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
 _DTYPES |= {"U32": "uint32", "U8": "uint8", "BOOL": "bool"}
 
-# Bounds on JSON, so that a small file cannot cost much memory, time or stack.
+# Bounds on what is parsed, so that a small file cannot cost much memory, time or stack.
 _MAX_CONFIG_BYTES = 16 * 2**20
 _MAX_HEADER_BYTES = 100_000_000  # safetensors' own
 _MAX_DEPTH = 64
-_MAX_VALUES = 2_000_000
+_MAX_VALUES = 1_000_000
+_MAX_TENSORS = 10_000
 _MAX_DIGITS = 300  # any such integer still fits a float
 # Possessive, and without need of the closing quote: the scan never goes back, so its time is
 # linear and its memory constant, whatever the file says.
@@ -264,6 +265,8 @@ def _bounded_int(text: str) -> int:
 
 def _portable(arrays: Arrays) -> dict[str, np.ndarray]:
     """Make arrays little-endian and C-contiguous; refuse what the format does not hold."""
+    if len(arrays) >= _MAX_TENSORS:  # one entry of the header is left for the metadata
+        raise ValueError(f"{len(arrays)} arrays, where the limit is {_MAX_TENSORS - 1}")
     result = {}
     for name, array in arrays.items():
         array = np.asarray(array)
@@ -297,8 +300,9 @@ def _unpack(data: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, s
     if length > room:
         raise _refusal(path, f"a header of at most {room} bytes", f"{length}", _RESTORE)
     header = _parse_json(data[8 : 8 + length], path)
-    if not isinstance(header, dict):
-        raise _refusal(path, "a safetensors header", reprlib.repr(header), _RESTORE)
+    if not isinstance(header, dict) or len(header) > _MAX_TENSORS:
+        expected = f"a safetensors header of at most {_MAX_TENSORS} entries"
+        raise _refusal(path, expected, reprlib.repr(header), _RESTORE)
     metadata = header.pop("__metadata__", None)
     for name, entry in header.items():
         dtype = entry.get("dtype") if isinstance(entry, dict) else entry

@@ -285,10 +285,12 @@ class _RawColumn:
 
     @classmethod
     def of_series(cls, where: str, series: nw.Series) -> _RawColumn:
-        if series.dtype in (nw.Categorical, nw.Enum):
-            # Not to_numpy: it gives a dictionary-encoded pyarrow null the first category.
+        declared = series.dtype in (nw.Categorical, nw.Enum)
+        if declared or series.dtype == nw.String:
+            # Not to_numpy: it gives a dictionary-encoded pyarrow null the first category, and
+            # drops NUL characters at the end of polars text.
             values = np.fromiter(series.to_list(), object, len(series))
-            return cls(where, values, declared=True)
+            return cls(where, values, declared)
         return cls.of_array(where, series.to_numpy())
 
     @classmethod

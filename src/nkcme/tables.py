@@ -173,7 +173,7 @@ def _is_number(text: str) -> bool:
 
 def _need_pyarrow() -> Any:
     try:
-        import pyarrow
+        import pyarrow.parquet
     except ImportError as error:
         raise TableError(
             "Parquet needs pyarrow, which is not installed; run pip install 'nkcme[parquet]' or "
@@ -185,13 +185,15 @@ def _need_pyarrow() -> Any:
 def _read_parquet(path: Path) -> pd.DataFrame:
     pyarrow = _need_pyarrow()
     try:
+        _refuse_repeated(pyarrow.parquet.read_schema(path).names, path)
         frame = pd.read_parquet(path, engine="pyarrow")
+    except TableError:
+        raise
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TableError(
             f"{path} is no whole Parquet file ({_first_line(error)}); write it again"
         ) from error
     frame.columns = frame.columns.map(str)
-    _refuse_repeated([*frame.columns], path)
     return frame
 
 
@@ -203,16 +205,23 @@ def _read_text(path: Path, extension: str) -> pd.DataFrame:
     opener = gzip.open if extension.endswith(".gz") else open
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as handle:
-            _check_structure(handle, separator, path)
+            try:
+                n_rows = _count_rows(handle, separator, path)
+            except UnicodeDecodeError as error:
+                raise TableError(
+                    f"{path} is not UTF-8 text: byte {_first_bad_byte(path, opener)} cannot be "
+                    "decoded; save it again as UTF-8"
+                ) from error
         # low_memory=False: a column has one type, whatever its length.
-        return pd.read_csv(path, sep=separator, low_memory=False)
-    except UnicodeDecodeError as error:
-        raise TableError(
-            f"{path} is not UTF-8 text: byte {_first_bad_byte(path, opener)} cannot be decoded; "
-            "save it again as UTF-8"
-        ) from error
+        frame = pd.read_csv(path, sep=separator, low_memory=False)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise TableError(f"{path} is no whole gzip file ({error}); compress it again") from error
+    if len(frame) != n_rows:  # pandas loses a row at a lone carriage return before a separator
+        raise TableError(
+            f"{path} has {n_rows} rows of which {len(frame)} can be read; save it again with one "
+            "kind of line ending"
+        )
+    return frame
 
 
 def _first_bad_byte(path: Path, opener: Any) -> int:
@@ -227,17 +236,20 @@ def _first_bad_byte(path: Path, opener: Any) -> int:
     return offset
 
 
-def _check_structure(handle: TextIO, separator: str, path: Path) -> None:
-    """Refuse what pandas would read without a word: every row must have the header's width."""
+def _count_rows(handle: TextIO, separator: str, path: Path) -> int:
+    """Rows below the header, each of which must have its width; blank lines are no rows."""
     reader = csv.reader(_lines(handle, path), delimiter=separator, strict=True)
+    n_rows = -1
     width = 0
     line = 1
     try:
         for row in reader:
-            if row and not width:
+            is_blank = not row or (len(row) == 1 and row[0].isspace())
+            n_rows += not is_blank
+            if not width and not is_blank:
                 _check_header(row, path)
                 width = len(row)
-            elif row and len(row) != width:
+            elif len(row) != width and not is_blank:
                 raise TableError(
                     f"{path}, line {line}: {len(row)} fields where the header has {width}; the "
                     "file may be half-written, or a field with the separator lacks quotes"
@@ -250,6 +262,7 @@ def _check_structure(handle: TextIO, separator: str, path: Path) -> None:
         ) from error
     if not width:
         raise TableError(f"{path} is empty, expected a header and rows; write the table again")
+    return n_rows
 
 
 def _lines(handle: TextIO, path: Path) -> Iterator[str]:

@@ -1,0 +1,83 @@
+"""A batch of piecewise linear distribution functions that share their edges."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class CdfTable(NamedTuple):
+    """Row i rises linearly from values[i, j] at edges[j] to values[i, j + 1] at edges[j + 1].
+
+    Every row starts at zero, ends at one and never falls, so its quantiles cannot cross.
+    """
+
+    edges: np.ndarray  # (g,), nondecreasing
+    values: np.ndarray  # (n_rows, g)
+
+    @classmethod
+    def from_masses(cls, edges: np.ndarray, masses: np.ndarray) -> tuple[CdfTable, np.ndarray]:
+        """From the masses (n_rows, g - 1) between edges, negative ones counting as zero.
+
+        Also gives the positive mass (n_rows,) by which each row was divided. A row without any is
+        spread evenly over its cells, so that nothing downstream is NaN.
+        """
+        positive = np.maximum(masses, 0.0)
+        positive[~(positive.sum(axis=1) > 0)] = 1.0 / max(len(edges) - 1, 1)
+        total = positive.sum(axis=1)
+        values = np.zeros((len(masses), len(edges)))
+        np.cumsum(positive / total[:, None], axis=1, out=values[:, 1:])
+        values[:, -1] = 1.0
+        return cls(edges, np.minimum(values, 1.0)), total
+
+    def at(self, z: np.ndarray) -> np.ndarray:
+        """The CDF at points (n_rows or 1, m)."""
+        j = np.clip(np.searchsorted(self.edges, z, "right") - 1, 0, len(self.edges) - 2)
+        share = _share(z, self.edges[j], self.edges[j + 1])
+        j = np.broadcast_to(j, (len(self.values), z.shape[1]))
+        low = np.take_along_axis(self.values, j, axis=1)
+        high = np.take_along_axis(self.values, j + 1, axis=1)
+        return low + share * (high - low)
+
+    def inverse(self, q: np.ndarray) -> np.ndarray:
+        """Quantiles at levels (n_rows or 1, m)."""
+        n_rows, g = self.values.shape
+        # Rows laid end to end, each lifted by its number, are one sorted sequence to search.
+        lift = np.arange(n_rows)[:, None]
+        position = np.searchsorted((self.values + lift).ravel(), (q + lift).ravel(), "left")
+        j = np.clip(position.reshape(n_rows, -1) - lift * g - 1, 0, g - 2)
+        low = np.take_along_axis(self.values, j, axis=1)
+        high = np.take_along_axis(self.values, j + 1, axis=1)
+        share = _share(q, low, high)
+        return self.edges[j] + share * (self.edges[j + 1] - self.edges[j])
+
+    def crps(self, z: np.ndarray) -> np.ndarray:
+        """The integral of (F(t) - 1{t >= z})^2 dt for one z a row, in closed form."""
+        width = np.diff(self.edges)
+        below = _square_integral(width, self.values[:, :-1], self.values[:, 1:])
+        above = _square_integral(width, 1.0 - self.values[:, :-1], 1.0 - self.values[:, 1:])
+        inside = np.clip(z, self.edges[0], self.edges[-1])
+        j = np.clip(np.searchsorted(self.edges, inside, "right") - 1, 0, len(width) - 1)
+        rows = np.arange(len(z))
+        at_z = self.at(inside[:, None])[:, 0]
+        cell_low, cell_high = self.values[rows, j], self.values[rows, j + 1]
+        left_of_cell = np.cumsum(below, axis=1)[rows, j] - below[rows, j]
+        right_of_cell = np.cumsum(above[:, ::-1], axis=1)[:, ::-1][rows, j] - above[rows, j]
+        in_cell = _square_integral(inside - self.edges[j], cell_low, at_z) + _square_integral(
+            self.edges[j + 1] - inside, 1.0 - at_z, 1.0 - cell_high
+        )
+        return left_of_cell + in_cell + right_of_cell + np.abs(z - inside)
+
+
+def _share(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """How far x is from low to high, from 0 to 1; a step between equal ones is taken at once."""
+    span = high - low
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(span > 0, (x - low) / span, (x >= low).astype(np.float64))
+    return np.clip(share, 0.0, 1.0)
+
+
+def _square_integral(width: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The integral of the square of a line from a to b."""
+    return width * (a * a + a * b + b * b) / 3.0

@@ -1,0 +1,391 @@
+"""The embedding: atoms, weights and a kernel, read as a conditional distribution.
+
+mu = sum_a w_a k(eta_a, .) can be read in two ways (docs/readings.md has the table):
+
+- **atomic**: the measure sum_a w_a delta(eta_a), which is what training brings close to P(Y | x).
+  For density, CDF, quantiles and draws each atom's mass is spread evenly over its cell (up to the
+  midpoints to its neighbours), so that they are those of one continuous distribution.
+- **smoothed**: the function mu itself, a density because k is one. It is P(Y | x) blurred by k.
+
+Within a reading `pdf` integrates to one, `cdf` is its integral and `ppf` inverts it. Weights may be
+signed. A density may then dip below zero: `pdf` shows it as it is, and `pdf(clip=True)` its
+positive part, renormalised. `cdf`, `ppf`, `rvs` and `crps` always belong to the latter, so there is
+one monotone CDF and quantiles cannot cross.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from nkcme import herding
+from nkcme.cdf_table import CdfTable
+from nkcme.distribution import Distribution
+from nkcme.errors import NkcmeError
+from nkcme.kernels import kernel_class
+
+READINGS = ("atomic", "smoothed")
+
+#: Bytes that the temporary arrays of one method may take.
+MAX_MEMORY = 2**28
+
+# Tail probabilities at which a smoothed CDF is tabulated beyond the outermost atoms.
+_TAILS = np.geomspace(0.5, 1e-12, 120)[1:]
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding(Distribution):
+    """sum_a w_a(x) k(eta_a, .) for a batch of x.
+
+    Atoms (m, d) and bandwidth are in standard units z, and y = location + scale z, where location
+    and scale are numbers, or arrays (d,) or (n_rows, d). Weights (n_rows, m) sum to one in a row.
+    """
+
+    atoms: np.ndarray
+    weights: np.ndarray
+    kernel: str = "gaussian"
+    bandwidth: float = 1.0
+    location: Any = 0.0
+    scale: Any = 1.0
+    reading: str = "smoothed"
+
+    def __post_init__(self) -> None:
+        atoms = np.asarray(self.atoms, np.float64)
+        atoms = atoms[:, None] if atoms.ndim == 1 else atoms
+        weights = np.atleast_2d(np.asarray(self.weights))
+        if atoms.ndim != 2 or weights.ndim != 2 or weights.shape[1] != len(atoms) or not len(atoms):
+            raise NkcmeError(
+                f"expected atoms (m, d) and weights (n_rows, m); got {atoms.shape} and "
+                f"{weights.shape}"
+            )
+        if self.reading not in READINGS:
+            raise NkcmeError(f"reading must be one of {READINGS}; got {self.reading!r}")
+        if not self.bandwidth > 0:
+            raise NkcmeError(f"the bandwidth must be positive; got {self.bandwidth}")
+        kernel_class(self.kernel)
+        if atoms.shape[1] == 1 and np.any(np.diff(atoms[:, 0]) < 0):
+            order = np.argsort(atoms[:, 0], kind="stable")
+            atoms, weights = atoms[order], weights[:, order]
+        object.__setattr__(self, "atoms", atoms)
+        object.__setattr__(self, "weights", weights)
+        for name in ("location", "scale"):
+            units = np.atleast_2d(np.asarray(getattr(self, name), np.float64))
+            shape = np.broadcast_shapes(units.shape, (1, atoms.shape[1]))
+            object.__setattr__(self, name, np.broadcast_to(units, shape))
+
+    @property
+    def n_rows(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def n_outputs(self) -> int:
+        return self.atoms.shape[1]
+
+    @property
+    def n_atoms(self) -> int:
+        return self.atoms.shape[0]
+
+    def __getitem__(self, rows: Any) -> Embedding:
+        rows = [rows] if isinstance(rows, int | np.integer) else rows
+        return replace(
+            self,
+            weights=self.weights[rows],
+            location=self.location[rows] if len(self.location) > 1 else self.location,
+            scale=self.scale[rows] if len(self.scale) > 1 else self.scale,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Embedding({self.n_rows} rows, {self.n_atoms} atoms, {self.n_outputs} outputs, "
+            f"{self.kernel} kernel of bandwidth {self.bandwidth:.4g}, {self.reading} reading)"
+        )
+
+    def read(self, reading: str) -> Embedding:
+        """The same embedding in the reading ``"atomic"`` or ``"smoothed"``."""
+        return replace(self, reading=reading)
+
+    # --- the distribution -------------------------------------------------------------------
+
+    def pdf(self, y: ArrayLike, *, grid: bool = False, clip: bool = False) -> np.ndarray:
+        """The density at ``y``: mu(y), or in the atomic reading the mass over the width of a cell.
+
+        Where weights are signed it may be negative; ``clip=True`` gives its positive part,
+        renormalised, which is the density that belongs to `cdf` and `ppf`. ``y`` holds one value a
+        row, (n_rows,), or several, (n_rows, m), or is one number for all; with ``grid=True`` it is
+        a grid (m,) shared by all rows, giving (n_rows, m). For d > 1 outputs points have a last
+        axis d (and the clipped density is not renormalised).
+        """
+        values = super().pdf(y, grid=grid)
+        if not clip:
+            return values
+        mass = self._by_rows(lambda e: e._table[1][:, None])[:, 0] if self.n_outputs == 1 else 1.0
+        return (np.maximum(values, 0.0).T / mass).T
+
+    def logpdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
+        """The logarithm of ``pdf(y, clip=True)``, -inf where that is zero."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.pdf(y, grid=grid, clip=True))
+
+    def mean(self) -> np.ndarray:
+        """sum_a w_a eta_a, the same in both readings."""
+        return self._from_standard(self.weights @ self.atoms)
+
+    def var(self) -> np.ndarray:
+        """The variance of the atoms; the smoothed reading adds the kernel's (infinite for Cauchy).
+
+        Signed weights can make the variance of the atoms negative; it then counts as zero.
+        """
+        mean = self.weights @ self.atoms
+        var = np.maximum(self.weights @ np.square(self.atoms) - np.square(mean), 0.0)
+        if self.reading == "smoothed":
+            var = var + kernel_class(self.kernel).unit_variance * self.bandwidth**2
+        return self._squeeze(var * np.square(self.scale))
+
+    def mode(self) -> np.ndarray:
+        """The y of the highest density: on a fine grid in one dimension, among the atoms in more."""
+        points = self.atoms
+        if self.n_outputs == 1:
+            points = 0.5 * (self._edges[1:] + self._edges[:-1])[:, None]
+        best = self._by_rows(lambda e: e._standard_pdf(points[None]).argmax(axis=1)[:, None])
+        return self._from_standard(points[best[:, 0]])
+
+    def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
+        """Independent draws (size, n_rows[, d]) from the distribution of this reading.
+
+        For d > 1 the atomic reading draws atoms.
+        """
+        if size < 0:
+            raise NkcmeError(f"the number of draws must not be negative; got {size}")
+        rng = check_random_state(random_state)
+        uniform = rng.uniform(size=(self.n_rows, size))
+        if self.n_outputs == 1:
+            z = self._by_rows(lambda e, u: e._table[0].inverse(u), uniform)[..., None]
+        else:
+            z = self.atoms[self._by_rows(lambda e, u: e._choose_atoms(u), uniform)]
+            if self.reading == "smoothed":
+                z = z + self._kernel("ppf", rng.uniform(1e-12, 1.0, z.shape))
+        return np.moveaxis(self._from_standard(z), 1, 0)
+
+    def crps(self, y: ArrayLike) -> np.ndarray:
+        """The integral of (F(t) - 1{t >= y})^2 dt, with F this reading's `cdf`; one ``y`` a row."""
+        self._need_one_output("the CRPS")
+        points = np.asarray(y, np.float64)
+        if points.shape != (self.n_rows,):
+            raise NkcmeError(f"expected one y for each of {self.n_rows} rows; got {points.shape}")
+        z = (points[:, None] - self.location) / self.scale
+        scores = self._by_rows(lambda e, v: e._table[0].crps(v[:, 0])[:, None], z)
+        return (scores * self.scale)[:, 0]
+
+    # --- the Hilbert space ------------------------------------------------------------------
+
+    def expect(self, f: Callable[[np.ndarray], ArrayLike]) -> np.ndarray:
+        """<f, mu> = sum_a w_a f(eta_a): the expectation of f under the atomic measure.
+
+        ``f`` is called with all atoms of a row, (m,) or (m, d), and gives a number for each.
+        """
+        if len(self.location) == len(self.scale) == 1:
+            return self.weights @ np.asarray(f(self._from_standard(self.atoms)), np.float64)
+        return np.concatenate([self[i].expect(f) for i in range(self.n_rows)])
+
+    def inner(self, other: Embedding) -> np.ndarray:
+        """<mu, nu>, row by row; a batch of one row goes with every row. The kernels must agree."""
+        self._need_same_kernel(other)
+        if len(self) == 1 < len(other):
+            return other.inner(self)
+        if len(self) != len(other) > 1:
+            raise NkcmeError(f"cannot pair {len(self)} rows with {len(other)}")
+        shift, stretch = (other.location - self.location) / self.scale, other.scale / self.scale
+        volume = np.broadcast_to(np.prod(self.scale, axis=1), self.n_rows)
+        if len(shift) == len(stretch) == 1:
+            gram = self._kernel("value", self.atoms[:, None] - (shift + stretch * other.atoms)[None])
+            return np.sum((self.weights @ gram) * other.weights, axis=1) / volume
+        return np.concatenate(
+            [self[i].inner(other[i if len(other) > 1 else 0]) for i in range(self.n_rows)]
+        )
+
+    def mmd(self, other: Embedding) -> np.ndarray:
+        """||mu - nu||, the maximum mean discrepancy, row by row."""
+        square = self.inner(self) + other.inner(other) - 2.0 * self.inner(other)
+        return np.sqrt(np.maximum(square, 0.0))
+
+    def witness(self, other: Embedding, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
+        """mu(y) - nu(y), positive where the first has more mass; ``y`` as in `pdf`."""
+        self._need_same_kernel(other)
+        ours = self.read("smoothed").pdf(y, grid=grid)
+        return ours - other.read("smoothed").pdf(y, grid=grid)
+
+    def herd(
+        self, size: int, *, candidates: ArrayLike | int = 1000, max_memory: int = MAX_MEMORY
+    ) -> np.ndarray:
+        """``size`` super-samples a row by kernel herding, draws first: (size, n_rows[, d]).
+
+        Deterministic, and samples of the atomic measure (the paper's way to sample). Candidates are
+        so many even points between the outermost atoms, or the points given, (m,) or (m, d), in
+        standard units; for d > 1 the atoms themselves unless points are given. Beyond the result,
+        memory stays below ``max_memory`` bytes.
+        """
+        if size < 0:
+            raise NkcmeError(f"the number of super-samples must not be negative; got {size}")
+        if not isinstance(candidates, int | np.integer):
+            points = np.asarray(candidates, np.float64).reshape(-1, self.n_outputs)
+        elif self.n_outputs == 1:
+            points = np.linspace(self.atoms[0], self.atoms[-1], max(int(candidates), 1))
+        else:
+            points = self.atoms
+        cross = self._kernel("value", self.atoms[:, None] - points[None])
+        gram = self._kernel("value", points[:, None] - points[None])
+        picks = herding.herd(self.weights, cross, gram, size, max_memory)
+        return self._squeeze(self.location + self.scale * points[picks])
+
+    # --- the mathematics, in standard units: points (n_rows or 1, m, d) -> (n_rows, m) -----------
+
+    def _pdf(self, y: np.ndarray) -> np.ndarray:
+        volume = np.prod(self.scale, axis=1)[:, None]
+        return self._by_points(lambda e, z: e._standard_pdf(z), y) / volume
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        return self._by_points(lambda e, z: e._standard_cdf(z), y)
+
+    def _ppf(self, q: np.ndarray) -> np.ndarray:
+        z = self._by_rows(lambda e: e._standard_ppf(q))
+        return self._from_standard(z[..., None])
+
+    def _standard_pdf(self, z: np.ndarray) -> np.ndarray:
+        if self.reading == "smoothed":
+            return self._through_kernel("value", z)
+        self._need_one_output("the density of the atomic reading (use .read('smoothed'))")
+        edges, points = self._edges, z[..., 0]
+        cell = np.clip(np.searchsorted(edges, points, "right") - 1, 0, self.n_atoms - 1)
+        cell = np.broadcast_to(cell, (self.n_rows, points.shape[1]))
+        density = np.take_along_axis(self.weights / np.diff(edges), cell, axis=1)
+        return np.where((points >= edges[0]) & (points <= edges[-1]), density, 0.0)
+
+    def _standard_cdf(self, z: np.ndarray) -> np.ndarray:
+        if self.n_outputs > 1:
+            if self.reading == "smoothed":
+                return self._through_kernel("cdf", z)
+            below = np.all(self.atoms <= z[:, :, None, :], axis=-1)
+            return np.einsum("nma,na->nm", np.broadcast_to(below, (self.n_rows, *below.shape[1:])), self.weights)
+        tabulated = self._table[0].at(z[..., 0])
+        if self.reading == "atomic":
+            return tabulated
+        exact = np.clip(self._through_kernel("cdf", z), 0.0, 1.0)
+        return np.where(self._nonnegative, exact, tabulated)
+
+    def _standard_ppf(self, q: np.ndarray) -> np.ndarray:
+        table = self._table[0]
+        z = table.inverse(q[None])
+        if self.reading == "atomic":
+            return z
+        # Newton's steps inside the table's bracket make it exact where the CDF is a mixture's.
+        j = np.clip(np.searchsorted(table.edges, z, "right") - 1, 0, len(table.edges) - 2)
+        low, high = table.edges[j], table.edges[j + 1]
+        for _ in range(4):
+            error = self._through_kernel("cdf", z[..., None]) - q
+            slope = self._through_kernel("value", z[..., None])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = np.where(slope > 0, error / slope, 0.0)
+            z = np.where(self._nonnegative, np.clip(z - step, low, high), z)
+        return z
+
+    @property
+    def _nonnegative(self) -> np.ndarray:
+        return np.all(self.weights >= 0, axis=1)[:, None]
+
+    @cached_property
+    def _edges(self) -> np.ndarray:
+        """Where the CDF of this reading is tabulated."""
+        eta = self.atoms[:, 0]
+        if self.reading == "atomic":
+            if len(eta) == 1 or eta[0] == eta[-1]:
+                return np.linspace(eta[0] - self.bandwidth / 2, eta[0] + self.bandwidth / 2, len(eta) + 1)
+            middle = 0.5 * (eta[1:] + eta[:-1])
+            return np.concatenate([[2 * eta[0] - middle[0]], middle, [2 * eta[-1] - middle[-1]]])
+        spread = eta[-1] - eta[0]
+        n = int(np.clip(8 * spread / self.bandwidth, 2, 4000))
+        tail = self._kernel("ppf", _TAILS)
+        return np.concatenate(
+            [eta[0] + tail[::-1], np.linspace(eta[0], eta[-1], n), eta[-1] - tail]
+        )
+
+    @cached_property
+    def _table(self) -> tuple[CdfTable, np.ndarray]:
+        """The monotone CDF, and the positive mass it was normalised by."""
+        edges = self._edges
+        if self.reading == "atomic":
+            return CdfTable.from_masses(edges, np.asarray(self.weights, np.float64))
+        raw = self._through_kernel("cdf", edges[None, :, None])
+        return CdfTable.from_masses(edges, np.diff(raw, axis=1))
+
+    def _choose_atoms(self, uniform: np.ndarray) -> np.ndarray:
+        """Numbers of atoms, drawn in proportion to the positive weights."""
+        steps = np.arange(self.n_atoms + 1.0)
+        table, _ = CdfTable.from_masses(steps, np.asarray(self.weights, np.float64))
+        return np.clip(table.inverse(uniform).astype(int), 0, self.n_atoms - 1)
+
+    def _through_kernel(self, what: str, z: np.ndarray) -> np.ndarray:
+        """sum_a w_a f(z - eta_a) for f a method of the kernel."""
+        values = self._kernel(what, z[:, :, None, :] - self.atoms)
+        if len(z) == 1:
+            return self.weights @ values[0].T
+        return np.einsum("na,nma->nm", self.weights, values)
+
+    def _kernel(self, method: str, argument: np.ndarray) -> np.ndarray:
+        """A method of the kernel in double precision."""
+        with jax.enable_x64(True):
+            kernel = kernel_class(self.kernel)(jax.numpy.asarray(self.bandwidth))
+            return np.asarray(getattr(kernel, method)(jax.numpy.asarray(argument)))
+
+    def _need_same_kernel(self, other: Embedding) -> None:
+        ours, theirs = self.bandwidth * self.scale, other.bandwidth * other.scale
+        same = self.kernel == other.kernel and self.n_outputs == other.n_outputs
+        if not (same and np.allclose(ours, theirs, rtol=1e-6, atol=0)):
+            raise NkcmeError(
+                f"only embeddings in one Hilbert space can be compared: {self.kernel} of bandwidth "
+                f"{ours.ravel()[0]:.6g} against {other.kernel} of {theirs.ravel()[0]:.6g}"
+            )
+
+    # --- units, shapes and memory ------------------------------------------------------------
+
+    def _from_standard(self, z: np.ndarray) -> np.ndarray:
+        """y from z, (n_rows or 1, d) or (n_rows, m, d); the last axis goes for one output."""
+        middle = (slice(None), None) if z.ndim == 3 else (slice(None),)
+        return self._squeeze(self.location[middle] + self.scale[middle] * z)
+
+    def _squeeze(self, values: np.ndarray) -> np.ndarray:
+        return values[..., 0] if self.n_outputs == 1 else values
+
+    def _by_points(
+        self, f: Callable[[Embedding, np.ndarray], np.ndarray], y: np.ndarray
+    ) -> np.ndarray:
+        """f at points (n_rows or 1, m, d) of y."""
+        z = (y - self.location[:, None]) / self.scale[:, None]
+        if len(z) == 1:
+            return self._by_rows(lambda e: f(e, z), width=z.shape[1])
+        return self._by_rows(f, z, width=z.shape[1] * self.n_atoms * self.n_outputs)
+
+    def _by_rows(
+        self, f: Callable[..., np.ndarray], *arrays: np.ndarray, width: int = 0
+    ) -> np.ndarray:
+        """f(embedding, *arrays) block of rows by block, each block within `MAX_MEMORY`.
+
+        ``width`` is how many numbers a row needs at once besides its table and its arrays.
+        """
+        table = len(self._edges) if self.n_outputs == 1 else self.n_atoms
+        wide = width + 4 * table + 4 * sum(a[0].size for a in arrays if len(a))
+        block = max(1, MAX_MEMORY // (8 * wide))
+        if self.n_rows <= block:
+            return f(self, *arrays)
+        return np.concatenate(
+            [
+                f(self[i : i + block], *(a[i : i + block] for a in arrays))
+                for i in range(0, self.n_rows, block)
+            ]
+        )
