@@ -204,7 +204,9 @@ class Embedding(Distribution):
         shift, stretch = (other.location - self.location) / self.scale, other.scale / self.scale
         volume = np.broadcast_to(np.prod(self.scale, axis=1), self.n_rows)
         if len(shift) == len(stretch) == 1:
-            gram = self._kernel("value", self.atoms[:, None] - (shift + stretch * other.atoms)[None])
+            gram = self._kernel(
+                "value", self.atoms[:, None] - (shift + stretch * other.atoms)[None]
+            )
             return np.sum((self.weights @ gram) * other.weights, axis=1) / volume
         return np.concatenate(
             [self[i].inner(other[i if len(other) > 1 else 0]) for i in range(self.n_rows)]
@@ -272,7 +274,9 @@ class Embedding(Distribution):
             if self.reading == "smoothed":
                 return self._through_kernel("cdf", z)
             below = np.all(self.atoms <= z[:, :, None, :], axis=-1)
-            return np.einsum("nma,na->nm", np.broadcast_to(below, (self.n_rows, *below.shape[1:])), self.weights)
+            return np.einsum(
+                "nma,na->nm", np.broadcast_to(below, (self.n_rows, *below.shape[1:])), self.weights
+            )
         tabulated = self._table[0].at(z[..., 0])
         if self.reading == "atomic":
             return tabulated
@@ -305,7 +309,9 @@ class Embedding(Distribution):
         eta = self.atoms[:, 0]
         if self.reading == "atomic":
             if len(eta) == 1 or eta[0] == eta[-1]:
-                return np.linspace(eta[0] - self.bandwidth / 2, eta[0] + self.bandwidth / 2, len(eta) + 1)
+                return np.linspace(
+                    eta[0] - self.bandwidth / 2, eta[0] + self.bandwidth / 2, len(eta) + 1
+                )
             middle = 0.5 * (eta[1:] + eta[:-1])
             return np.concatenate([[2 * eta[0] - middle[0]], middle, [2 * eta[-1] - middle[-1]]])
         spread = eta[-1] - eta[0]

@@ -437,3 +437,17 @@ def _remove_building(building: Path) -> None:
         for name in (_CONFIG, _TENSORS):
             (building / name).unlink(missing_ok=True)
         building.rmdir()
+
+
+class CheckpointFile:
+    """A checkpoint at a path, as `nkcme.training.train` wants it."""
+
+    def __init__(self, path: PathLike):
+        self._path = Path(path)
+
+    def load(self) -> Contents | None:
+        """The checkpoint, or None where there is none yet."""
+        return read_checkpoint(self._path) if self._path.exists() else None
+
+    def save(self, config: Mapping[str, Any], arrays: Arrays) -> None:
+        write_checkpoint(self._path, config, arrays)

@@ -264,13 +264,20 @@ def _start(task: Task, keys: Array, constants: PyTree) -> _State:
     def one(key: Array, constant: PyTree) -> _State:
         init_key, run_key = jax.random.split(key)
         # Weakly typed leaves would make the second chunk another program.
-        model = jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype), task.init(init_key, constant))
+        model = jax.tree.map(
+            lambda leaf: jnp.array(leaf, leaf.dtype), task.init(init_key, constant)
+        )
         optimizer = tuple(
             o.optimizer.init(eqx.filter(model, o.trainable(model))) for o in task.objectives
         )
         infinity = jnp.array(jnp.inf, jnp.float32)
         return _State(
-            model, optimizer, jax.random.key_data(run_key), model, infinity, jnp.zeros((), jnp.int32)
+            model,
+            optimizer,
+            jax.random.key_data(run_key),
+            model,
+            infinity,
+            jnp.zeros((), jnp.int32),
         )
 
     return jax.vmap(one)(keys, constants)

@@ -1,0 +1,31 @@
+"""The estimators, by name, and how to load one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nkcme.errors import ModelFileError
+from nkcme.estimators.base import ConditionalEstimator, TrainingInterrupted
+from nkcme.estimators.neural import NKCME
+
+ESTIMATORS: dict[str, type[ConditionalEstimator]] = {cls.__name__: cls for cls in (NKCME,)}
+
+__all__ = ["ESTIMATORS", "NKCME", "ConditionalEstimator", "TrainingInterrupted", "load"]
+
+
+def load(path: str | Path) -> ConditionalEstimator:
+    """The model that `save` wrote to the directory ``path``.
+
+    Model files are JSON and numbers: loading one runs no code of its author's. Whatever is wrong
+    with a file is a `ModelFileError` that says what.
+    """
+    from nkcme.persistence import read_model  # needs safetensors, which not all machines have
+
+    config, arrays = read_model(path)
+    name = config.get("estimator")
+    if not isinstance(name, str) or name not in ESTIMATORS:
+        raise ModelFileError(f"{path}: expected a model of {', '.join(ESTIMATORS)}; got {name!r}")
+    try:
+        return ESTIMATORS[name]._from_file(config, arrays)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error
