@@ -1,11 +1,16 @@
 """Whole conditional distributions from a table: neural-kernel conditional mean embeddings."""
 
-from nkcme import presets
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from nkcme._version import __version__
-from nkcme.embedding import Embedding
 from nkcme.errors import ModelFileError, NkcmeError, TableError, TrainingError
-from nkcme.estimators import NKCME, TrainingInterrupted, load
-from nkcme.scoring import crps_scorer, log_density_scorer
+
+if TYPE_CHECKING:
+    from nkcme import presets
+    from nkcme.embedding import Embedding
+    from nkcme.estimators import NKCME, TrainingInterrupted, load
+    from nkcme.scoring import crps_scorer, log_density_scorer
 
 __all__ = [
     "NKCME",
@@ -21,3 +26,25 @@ __all__ = [
     "log_density_scorer",
     "presets",
 ]
+
+# Imported when first asked for: `nkcme --help` must not wait for JAX.
+_HOMES = {
+    "NKCME": "nkcme.estimators",
+    "Embedding": "nkcme.embedding",
+    "TrainingInterrupted": "nkcme.estimators",
+    "crps_scorer": "nkcme.scoring",
+    "load": "nkcme.estimators",
+    "log_density_scorer": "nkcme.scoring",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "presets":
+        return import_module("nkcme.presets")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nkcme' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

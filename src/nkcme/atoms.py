@@ -32,7 +32,9 @@ class Atoms(eqx.Module):
 
     @classmethod
     def grid(cls, low: Array, high: Array, n: int) -> Atoms:
-        """``n`` evenly spaced atoms on the closed interval [low, high]."""
+        """``n`` evenly spaced atoms on the closed interval [low, high]; one alone is its middle."""
+        if n == 1:
+            low = high = 0.5 * low + 0.5 * high
         locations = jnp.linspace(low, high, n)[:, None]
         return cls(locations, jnp.asarray((high - low) / max(n - 1, 1)))
 
@@ -40,6 +42,16 @@ class Atoms(eqx.Module):
     def points(cls, locations: Array) -> Atoms:
         """Atoms anywhere."""
         return cls(jnp.asarray(locations), None)
+
+    def neighbour_distance(self) -> Array:
+        """The distance between neighbouring atoms (off a grid, the median one); 0 for one atom."""
+        if self.spacing is not None:
+            return self.spacing
+        n = self.locations.shape[0]
+        if n == 1:
+            return jnp.zeros(())
+        gaps = jnp.linalg.norm(self.locations[:, None] - self.locations[None], axis=-1)
+        return jnp.median(jnp.min(gaps + jnp.diag(jnp.full(n, jnp.inf)), axis=1))
 
     def gram(self, kernel: DensityKernel) -> Array:
         """k(eta_a, eta_b)."""

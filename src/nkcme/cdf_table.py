@@ -38,7 +38,7 @@ class CdfTable(NamedTuple):
         j = np.broadcast_to(j, (len(self.values), z.shape[1]))
         low = np.take_along_axis(self.values, j, axis=1)
         high = np.take_along_axis(self.values, j + 1, axis=1)
-        return low + share * (high - low)
+        return _between(low, high, share)
 
     def inverse(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows or 1, m)."""
@@ -46,11 +46,11 @@ class CdfTable(NamedTuple):
         # Rows laid end to end, each lifted by its number, are one sorted sequence to search.
         lift = np.arange(n_rows)[:, None]
         position = np.searchsorted((self.values + lift).ravel(), (q + lift).ravel(), "left")
-        j = np.clip(position.reshape(n_rows, -1) - lift * g - 1, 0, g - 2)
+        j = np.clip(position.reshape(n_rows, q.shape[1]) - lift * g - 1, 0, g - 2)
         low = np.take_along_axis(self.values, j, axis=1)
         high = np.take_along_axis(self.values, j + 1, axis=1)
         share = _share(q, low, high)
-        return self.edges[j] + share * (self.edges[j + 1] - self.edges[j])
+        return _between(self.edges[j], self.edges[j + 1], share)
 
     def crps(self, z: np.ndarray) -> np.ndarray:
         """The integral of (F(t) - 1{t >= z})^2 dt for one z a row, in closed form."""
@@ -73,9 +73,14 @@ class CdfTable(NamedTuple):
 def _share(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """How far x is from low to high, from 0 to 1; a step between equal ones is taken at once."""
     span = high - low
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         share = np.where(span > 0, (x - low) / span, (x >= low).astype(np.float64))
     return np.clip(share, 0.0, 1.0)
+
+
+def _between(low: np.ndarray, high: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """The point at ``share`` of the way; rounding never takes it beyond, where it would cross."""
+    return np.minimum(low + share * (high - low), high)
 
 
 def _square_integral(width: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

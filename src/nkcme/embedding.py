@@ -36,8 +36,11 @@ READINGS = ("atomic", "smoothed")
 #: Bytes that the temporary arrays of one method may take.
 MAX_MEMORY = 2**28
 
-# Tail probabilities at which a smoothed CDF is tabulated beyond the outermost atoms.
-_TAILS = np.geomspace(0.5, 1e-12, 120)[1:]
+# Tail probabilities at which a smoothed CDF is tabulated beyond the outermost atoms. Even steps in
+# their root make the error of interpolating even, whichever the kernel; far out even ratios do.
+_TAILS = np.concatenate(
+    [np.square(np.linspace(np.sqrt(0.5), np.sqrt(1e-3), 61)[1:]), np.geomspace(1e-3, 1e-12, 61)[1:]]
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +80,15 @@ class Embedding(Distribution):
         object.__setattr__(self, "weights", weights)
         for name in ("location", "scale"):
             units = np.atleast_2d(np.asarray(getattr(self, name), np.float64))
-            shape = np.broadcast_shapes(units.shape, (1, atoms.shape[1]))
-            object.__setattr__(self, name, np.broadcast_to(units, shape))
+            n, d = len(weights), atoms.shape[1]
+            if units.ndim != 2 or len(units) not in (1, n) or units.shape[1] not in (1, d):
+                raise NkcmeError(
+                    f"{name} must be a number or an array ({d},) or ({n}, {d}); got shape "
+                    f"{np.shape(getattr(self, name))}"
+                )
+            object.__setattr__(self, name, np.broadcast_to(units, (len(units), d)))
+        if not np.all(self.scale > 0):
+            raise NkcmeError(f"the scale must be positive; got {np.min(self.scale)}")
 
     @property
     def n_rows(self) -> int:
@@ -142,8 +152,9 @@ class Embedding(Distribution):
 
         Signed weights can make the variance of the atoms negative; it then counts as zero.
         """
-        mean = self.weights @ self.atoms
-        var = np.maximum(self.weights @ np.square(self.atoms) - np.square(mean), 0.0)
+        # About the middle of the atoms: far from zero the two squares would cancel.
+        eta = self.atoms - self.atoms.mean(axis=0)
+        var = np.maximum(self.weights @ np.square(eta) - np.square(self.weights @ eta), 0.0)
         if self.reading == "smoothed":
             var = var + kernel_class(self.kernel).unit_variance * self.bandwidth**2
         return self._squeeze(var * np.square(self.scale))
@@ -153,6 +164,8 @@ class Embedding(Distribution):
         points = self.atoms
         if self.n_outputs == 1:
             points = 0.5 * (self._edges[1:] + self._edges[:-1])[:, None]
+            if self.reading == "smoothed":
+                points = np.concatenate([points, self.atoms])  # a narrow kernel peaks at its atom
         best = self._by_rows(lambda e: e._standard_pdf(points[None]).argmax(axis=1)[:, None])
         return self._from_standard(points[best[:, 0]])
 
@@ -192,15 +205,15 @@ class Embedding(Distribution):
         """
         if len(self.location) == len(self.scale) == 1:
             return self.weights @ np.asarray(f(self._from_standard(self.atoms)), np.float64)
-        return np.concatenate([self[i].expect(f) for i in range(self.n_rows)])
+        return np.concatenate([np.empty(0), *(self[i].expect(f) for i in range(self.n_rows))])
 
     def inner(self, other: Embedding) -> np.ndarray:
         """<mu, nu>, row by row; a batch of one row goes with every row. The kernels must agree."""
-        self._need_same_kernel(other)
-        if len(self) == 1 < len(other):
+        if len(self) == 1 != len(other):
             return other.inner(self)
-        if len(self) != len(other) > 1:
+        if len(other) not in (1, len(self)):
             raise NkcmeError(f"cannot pair {len(self)} rows with {len(other)}")
+        self._need_same_kernel(other)
         shift, stretch = (other.location - self.location) / self.scale, other.scale / self.scale
         volume = np.broadcast_to(np.prod(self.scale, axis=1), self.n_rows)
         if len(shift) == len(stretch) == 1:
@@ -208,13 +221,13 @@ class Embedding(Distribution):
                 "value", self.atoms[:, None] - (shift + stretch * other.atoms)[None]
             )
             return np.sum((self.weights @ gram) * other.weights, axis=1) / volume
-        return np.concatenate(
-            [self[i].inner(other[i if len(other) > 1 else 0]) for i in range(self.n_rows)]
-        )
+        pairs = ((self[i], other[i if len(other) > 1 else 0]) for i in range(self.n_rows))
+        return np.concatenate([np.empty(0), *(a.inner(b) for a, b in pairs)])
 
     def mmd(self, other: Embedding) -> np.ndarray:
         """||mu - nu||, the maximum mean discrepancy, row by row."""
-        square = self.inner(self) + other.inner(other) - 2.0 * self.inner(other)
+        cross = self.inner(other)  # first, for it sees whether the two can be compared
+        square = self.inner(self) + other.inner(other) - 2.0 * cross
         return np.sqrt(np.maximum(square, 0.0))
 
     def witness(self, other: Embedding, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
@@ -256,7 +269,8 @@ class Embedding(Distribution):
         return self._by_points(lambda e, z: e._standard_cdf(z), y)
 
     def _ppf(self, q: np.ndarray) -> np.ndarray:
-        z = self._by_rows(lambda e: e._standard_ppf(q))
+        width = len(q) * (4 * self.n_atoms if self.reading == "smoothed" else 4)
+        z = self._by_rows(lambda e: e._standard_ppf(q), width=width)
         return self._from_standard(z[..., None])
 
     def _standard_pdf(self, z: np.ndarray) -> np.ndarray:
@@ -264,9 +278,9 @@ class Embedding(Distribution):
             return self._through_kernel("value", z)
         self._need_one_output("the density of the atomic reading (use .read('smoothed'))")
         edges, points = self._edges, z[..., 0]
-        cell = np.clip(np.searchsorted(edges, points, "right") - 1, 0, self.n_atoms - 1)
+        cell = np.clip(np.searchsorted(edges, points, "right") - 1, 0, len(edges) - 2)
         cell = np.broadcast_to(cell, (self.n_rows, points.shape[1]))
-        density = np.take_along_axis(self.weights / np.diff(edges), cell, axis=1)
+        density = np.take_along_axis(self._cell_masses / np.diff(edges), cell, axis=1)
         return np.where((points >= edges[0]) & (points <= edges[-1]), density, 0.0)
 
     def _standard_cdf(self, z: np.ndarray) -> np.ndarray:
@@ -281,37 +295,50 @@ class Embedding(Distribution):
         if self.reading == "atomic":
             return tabulated
         exact = np.clip(self._through_kernel("cdf", z), 0.0, 1.0)
-        return np.where(self._nonnegative, exact, tabulated)
+        return np.where(self._is_mixture, exact, tabulated)
 
     def _standard_ppf(self, q: np.ndarray) -> np.ndarray:
         table = self._table[0]
         z = table.inverse(q[None])
-        if self.reading == "atomic":
+        if self.reading == "atomic" or not self._is_mixture.any():
             return z
-        # Newton's steps inside the table's bracket make it exact where the CDF is a mixture's.
-        j = np.clip(np.searchsorted(table.edges, z, "right") - 1, 0, len(table.edges) - 2)
-        low, high = table.edges[j], table.edges[j + 1]
-        for _ in range(4):
+        # Exact where the CDF is a mixture's: Newton's steps within the table's bracket (a cell to
+        # either side, for rounding), which shrinks, and is halved where a step would leave it.
+        last = len(table.edges) - 1
+        j = np.searchsorted(table.edges, z, "right") - 1
+        low, high = table.edges[np.maximum(j - 1, 0)], table.edges[np.minimum(j + 2, last)]
+        tolerance = 1e-15 + 1e-9 * np.minimum(q, 1.0 - q)
+        for _ in range(100):
             error = self._through_kernel("cdf", z[..., None]) - q
-            slope = self._through_kernel("value", z[..., None])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                step = np.where(slope > 0, error / slope, 0.0)
-            z = np.where(self._nonnegative, np.clip(z - step, low, high), z)
+            active = self._is_mixture & (np.abs(error) > tolerance) & (low < high)
+            if not active.any():
+                break
+            low, high = np.where(error < 0, z, low), np.where(error > 0, z, high)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                newton = z - error / self._through_kernel("value", z[..., None])
+            inside = (newton > low) & (newton < high)
+            new = np.where(inside, newton, 0.5 * (low + high))
+            z, before = np.where(active, new, z), z
+            if np.array_equal(z, before):
+                break
+        order = np.argsort(q)
+        z[:, order] = np.maximum.accumulate(z[:, order], axis=1)  # whatever rounding did
         return z
 
     @property
-    def _nonnegative(self) -> np.ndarray:
-        return np.all(self.weights >= 0, axis=1)[:, None]
+    def _is_mixture(self) -> np.ndarray:
+        """Whether a row (n_rows, 1) is a distribution as it stands, with nothing to clip."""
+        w = self.weights
+        return np.all(w >= 0, axis=1)[:, None] & (np.abs(w.sum(axis=1) - 1.0) < 1e-5)[:, None]
 
     @cached_property
     def _edges(self) -> np.ndarray:
         """Where the CDF of this reading is tabulated."""
         eta = self.atoms[:, 0]
         if self.reading == "atomic":
-            if len(eta) == 1 or eta[0] == eta[-1]:
-                return np.linspace(
-                    eta[0] - self.bandwidth / 2, eta[0] + self.bandwidth / 2, len(eta) + 1
-                )
+            eta = eta[self._cell_starts]
+            if len(eta) == 1:
+                return eta + 0.5 * self.bandwidth * np.array([-1.0, 1.0])
             middle = 0.5 * (eta[1:] + eta[:-1])
             return np.concatenate([[2 * eta[0] - middle[0]], middle, [2 * eta[-1] - middle[-1]]])
         spread = eta[-1] - eta[0]
@@ -322,11 +349,23 @@ class Embedding(Distribution):
         )
 
     @cached_property
+    def _cell_starts(self) -> np.ndarray:
+        """The first atom of each cell of the atomic reading: equal atoms share one."""
+        return np.flatnonzero(np.diff(self.atoms[:, 0], prepend=-np.inf) > 0)
+
+    @property
+    def _cell_masses(self) -> np.ndarray:
+        weights = np.asarray(self.weights, np.float64)
+        if len(self._cell_starts) == self.n_atoms:
+            return weights
+        return np.add.reduceat(weights, self._cell_starts, axis=1)
+
+    @cached_property
     def _table(self) -> tuple[CdfTable, np.ndarray]:
         """The monotone CDF, and the positive mass it was normalised by."""
         edges = self._edges
         if self.reading == "atomic":
-            return CdfTable.from_masses(edges, np.asarray(self.weights, np.float64))
+            return CdfTable.from_masses(edges, self._cell_masses)
         raw = self._through_kernel("cdf", edges[None, :, None])
         return CdfTable.from_masses(edges, np.diff(raw, axis=1))
 
@@ -372,6 +411,12 @@ class Embedding(Distribution):
         self, f: Callable[[Embedding, np.ndarray], np.ndarray], y: np.ndarray
     ) -> np.ndarray:
         """f at points (n_rows or 1, m, d) of y."""
+        at_once = max(1, MAX_MEMORY // (32 * self.n_atoms * self.n_outputs))
+        if y.shape[1] > at_once:
+            parts = range(0, y.shape[1], at_once)
+            return np.concatenate(
+                [self._by_points(f, y[:, i : i + at_once]) for i in parts], axis=1
+            )
         z = (y - self.location[:, None]) / self.scale[:, None]
         if len(z) == 1:
             return self._by_rows(lambda e: f(e, z), width=z.shape[1])

@@ -20,6 +20,8 @@ def herd(
     arrays stay below ``max_memory`` bytes; all blocks have one size, so one program is compiled.
     """
     n_rows, n_candidates = weights.shape[0], gram.shape[0]
+    if not n_rows:
+        return np.empty((n, 0), np.int32)
     # A row needs its embedding, the running sum and their difference on the candidates, and n picks.
     row_bytes = 4 * (3 * n_candidates + weights.shape[1] + n)
     block = int(np.clip((max_memory - 8 * gram.size) // row_bytes, 1, n_rows))

@@ -126,7 +126,8 @@ class Laplace(DensityKernel):
 
     @staticmethod
     def _log_self_convolution(u: Array) -> Array:
-        return jnp.log1p(jnp.abs(u)) - jnp.abs(u) - math.log(4.0)
+        a = jnp.minimum(jnp.abs(u), jnp.finfo(u.dtype).max)  # log(inf) - inf would be no number
+        return jnp.log1p(a) - a - math.log(4.0)
 
     @staticmethod
     def _cdf(u: Array) -> Array:
@@ -160,11 +161,13 @@ class Cauchy(DensityKernel):
 
     @staticmethod
     def _cdf(u: Array) -> Array:
-        return 0.5 + jnp.arctan(u) / math.pi
+        # arctan(1 / -u) rather than 1/2 + arctan(u), which has no digits left in the lower tail.
+        return jnp.arctan2(1.0, -u) / math.pi
 
     @staticmethod
     def _ppf(q: Array) -> Array:
-        return jnp.tan(math.pi * (q - 0.5))
+        # The cotangent of the smaller tail; the sign carries the side.
+        return jnp.sign(q - 0.5) / jnp.tan(math.pi * jnp.minimum(q, 1.0 - q))
 
     @staticmethod
     def _characteristic(omega: Array) -> Array:

@@ -43,10 +43,11 @@ class SpectralLinear(eqx.Module):
         linear_key, u_key = jax.random.split(key)
         self.linear = eqx.nn.Linear(n_in, n_out, key=linear_key)
         # Several iterations at once, so that the first steps already divide by a sensible value.
-        u = _unit(jax.random.normal(u_key, (n_out,)))
-        for _ in range(15):
-            u, v = _power_iteration(self.linear.weight, u)
-        self.u, self.v = u, v
+        weight = self.linear.weight
+        start = _unit(jax.random.normal(u_key, (n_out,), weight.dtype))
+        self.u, self.v = jax.lax.fori_loop(
+            1, 15, lambda _, uv: _power_iteration(weight, uv[0]), _power_iteration(weight, start)
+        )
 
     def iterate(self) -> SpectralLinear:
         """One power iteration."""

@@ -14,10 +14,13 @@ _PAPER: dict[str, Any] = {
     "activation": "relu",
     "head": "signed",
     "bandwidth": 1.0,
+    "bandwidth_floor": 0.0,
     "bandwidth_learning_rate": None,
     "weight_decay": 1e-4,
+    "beta2": 0.999,
     "schedule": "constant",
     "reading": "smoothed",
+    "validation_fraction": 0.0,
 }
 
 #: Bimodal, Skewed and Ring (appendix C): 100,000 steps on 5,000 rows, nothing standardised.

@@ -83,7 +83,12 @@ class Rows(NamedTuple):
         total = np.full((len(rows), longest), 2**32 - 1, np.uint32)
         for i, r in enumerate(rows):
             w = np.ones(len(r)) if weights is None else np.asarray(weights[i], np.float64)
-            running = np.cumsum(w / w.max())
+            r, w = np.asarray(r)[w > 0], w[w > 0]
+            if not len(r):
+                raise TrainingError(f"replica {i} has no row of positive weight to draw")
+            # A power of two, so that whole weights add up without rounding, as copies would.
+            running = np.cumsum(np.ldexp(w, -np.frexp(w.max())[1]))
+            index[i] = r[-1]  # padding too: the topmost draw lands there
             index[i, : len(r)] = r
             total[i, : len(r)] = np.minimum(running / running[-1] * 2.0**32, 2.0**32 - 1)
         return cls(index, total)
@@ -113,6 +118,8 @@ class Plan:
         All are equal when some length near the wanted one divides the whole, so that one program
         is compiled and not two.
         """
+        if done >= self.n_steps:
+            return []
         wanted = self.chunk_steps or min(max(self.n_steps // 20, 100), 2000)
         divisors = (c for c in range(wanted, wanted // 2, -1) if self.n_steps % c == 0)
         length = min(next(divisors, wanted), self.n_steps)
@@ -213,6 +220,8 @@ def train(
             return state, jax.device_get(values)
 
         for length in plan.chunks(done):
+            if plan.patience is not None and _all_stopped(states, plan.patience):
+                break  # asked before a chunk, for a checkpoint may be of a run that had stopped
             results = list(pool.map(advance, zip(states, group_rows, group_validation)))
             states = [state for state, _ in results]
             values = {k: np.concatenate([v[k] for _, v in results]) for k in results[0][1]}
@@ -225,10 +234,10 @@ def train(
                 progress.update(done, {name: float(np.mean(v)) for name, v in values.items()})
             if interrupts.requested:
                 break
-            if plan.patience is not None and _all_stopped(states, plan.patience):
-                break
         interrupted = interrupts.requested and done < plan.n_steps
     state = _concatenate(states)
+    if validation_rows is not None and history.step:
+        _refuse_divergence(np.asarray(state.best_score), done, "best validation score")
     models = state.model if validation_rows is None else state.best
     return Trained(models, history, done, interrupted)
 
@@ -353,8 +362,8 @@ def _validate(
     assert task.validation is not None
 
     def score(model: PyTree, index: Array, total: Array) -> Array:
-        total = total.astype(jnp.float32)
-        weight = jnp.diff(total, prepend=jnp.zeros(1)) / total[-1]
+        # Whole numbers are subtracted: as floats, neighbouring totals would have few digits left.
+        weight = jnp.diff(total, prepend=jnp.zeros(1, total.dtype)).astype(jnp.float32) / 2.0**32
         value = lambda i: task.validation(model, jax.tree.map(lambda leaf: leaf[i[None]], table))[0]  # noqa: E731
         return jnp.sum(weight * jax.lax.map(value, index, batch_size=1024))
 
@@ -378,12 +387,12 @@ def _all_stopped(states: list[_State], patience: int) -> bool:
     return all(bool(np.all(np.asarray(s.since_best) >= patience)) for s in states)
 
 
-def _refuse_divergence(loss: np.ndarray, step: int) -> None:
-    bad = np.flatnonzero(~np.isfinite(loss))
+def _refuse_divergence(values: np.ndarray, step: int, what: str = "loss") -> None:
+    bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise TrainingError(
-            f"the loss of replica {bad[0]} is {loss[bad[0]]} after {step} steps: lower the learning "
-            "rate, or look for extreme values in the table"
+            f"the {what} of replica {bad[0]} is {values[bad[0]]} after {step} steps: lower the "
+            "learning rate, or look for extreme values in the table"
         )
 
 
@@ -415,14 +424,17 @@ def _restore(
         size = state.key.shape[0]
         group = slice(first, first + size)
         first += size
-        restored.append(
-            jax.tree_util.tree_map_with_path(
-                lambda path, leaf, group=group: jnp.asarray(
-                    arrays[f"state{jax.tree_util.keystr(path)}"][group], leaf.dtype
-                ),
-                state,
-            )
-        )
+
+        def part(path: Any, leaf: Array, group: slice = group) -> Array:
+            saved = arrays.get(f"state{jax.tree_util.keystr(path)}")
+            if saved is None or saved[group].shape != leaf.shape:
+                raise TrainingError(
+                    "the checkpoint was written by other versions of the libraries: delete it to "
+                    "start afresh"
+                )
+            return jnp.asarray(saved[group], leaf.dtype)
+
+        restored.append(jax.tree_util.tree_map_with_path(part, state))
     prefix = "history/"
     history = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
     return restored, History.from_arrays(history), int(config["step"])

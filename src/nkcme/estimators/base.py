@@ -260,6 +260,7 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
             "encoder": self.encoder_.to_config(),
             "scaler": self.scaler_.to_config(),
             "y_ndim": self.y_ndim_,
+            "target_name": getattr(self, "target_name_", None),
             "learned": learned,
         }
         write_model(path, config, arrays)
@@ -281,6 +282,9 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         estimator.n_features_in_ = len(estimator.encoder_.columns)
         if estimator.encoder_.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(estimator.encoder_.feature_names, object)
+        estimator.target_name_ = config.get("target_name")
+        if not isinstance(estimator.target_name_, str | None):
+            raise ModelFileError("the name of the target is no text")
         learned = config.get("learned")
         if not isinstance(learned, dict):
             raise ModelFileError("the model file does not say what was learned")

@@ -1,0 +1,161 @@
+"""How results look on a terminal. Each function prints one result to standard output."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from nkcme.evaluation import NOMINAL
+from nkcme.metrics import EXPLANATIONS
+
+#: Columns of a model that are listed before the rest is only counted.
+_LISTED_COLUMNS = 20
+
+
+def console() -> Console:
+    """Standard output; names from tables are printed as they are, whatever brackets they have."""
+    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+
+
+def show_json(result: Any) -> None:
+    """One JSON object on one line; what is not finite is null, for JSON has no such numbers."""
+    print(json.dumps(_plain(result), allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def show_fit(result: dict[str, Any]) -> None:
+    """What was fitted and how well it does on the rows held out."""
+    out = console()
+    training = f"{result['steps']} steps, bandwidth {result['bandwidth']:.3g}"
+    out.print(
+        f"Fitted {result['target']} from {result['columns']} columns on {result['rows']} rows in "
+        f"{result['seconds']:.1f} s ({training}).",
+        soft_wrap=True,
+    )
+    out.print(f"Saved the model to {result['model']}", soft_wrap=True)
+    if result["metrics"] is None:
+        out.print("No rows were held out, so nothing is known of how well it does on new ones.")
+    else:
+        show_metrics(result["metrics"], "rows held out")
+
+
+def show_metrics(metrics: dict[str, Any], which: str = "rows") -> None:
+    """The scores, each with what it means."""
+    table = Table(box=box.SIMPLE_HEAD, title=f"On {metrics['rows']} {which}", title_justify="left")
+    table.add_column("score", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("what it means")
+    labels = {
+        "rmse": "RMSE",
+        "crps": "CRPS",
+        "nll": "NLL",
+        "qice": "QICE",
+        "coverage": f"{NOMINAL:.0%} coverage",
+        "interval_width": f"{NOMINAL:.0%} width",
+    }
+    meanings = EXPLANATIONS | {
+        "qice": f"{EXPLANATIONS['qice']} Here that scatter is {metrics['qice_floor']:.4g}."
+    }
+    for name, label in labels.items():
+        table.add_row(label, f"{metrics[name]:.4g}", meanings[name])
+    console().print(table)
+
+
+def show_model(described: dict[str, Any]) -> None:
+    """What a model is, a line a fact."""
+    table = Table.grid(padding=(0, 2))
+    columns = described["columns"]
+    listed = [_column(column) for column in columns[:_LISTED_COLUMNS]]
+    if len(columns) > _LISTED_COLUMNS:
+        listed.append(f"and {len(columns) - _LISTED_COLUMNS} more")
+    facts = {
+        "model": described["model"],
+        "estimator": described["estimator"],
+        "written by": f"nkcme {described['library_version']}, format {described['format_version']}",
+        "target": described["target"] or "not named",
+        "columns": f"{len(columns)}: {', '.join(listed)}",
+        "outputs": described["outputs"],
+        "kernel": described.get("kernel"),
+        "bandwidth": described.get("bandwidth"),
+        "atoms": described.get("atoms"),
+        "network weights": described.get("weights"),
+        "steps trained": described.get("steps"),
+        "parameters": ", ".join(f"{k}={v!r}" for k, v in described["parameters"].items()),
+    }
+    for name, fact in facts.items():
+        if fact is not None:
+            table.add_row(name, f"{fact:.4g}" if isinstance(fact, float) else str(fact))
+    console().print(table)
+
+
+def _column(column: dict[str, Any]) -> str:
+    kind = column["kind"]
+    if column["categories"]:
+        kind = f"{kind} of {len(column['categories'])}"
+    return kind if column["name"] is None else f"{column['name']} ({kind})"
+
+
+def show_ring(ring: dict[str, Any]) -> None:
+    """The ring's score between the paper's and a perfect model's."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title="The ring: distance to the truth (lower is better)",
+        title_justify="left",
+    )
+    table.add_column("model")
+    table.add_column("WAS1 x100", justify="right")
+    table.add_row("the paper, 100,000 steps, 10 seeds", _spread(ring["paper"]))
+    table.add_row(f"this model, {ring['steps']:,} steps, {ring['seeds']} seeds", _spread(ring))
+    table.add_row("a perfect model, 10 seeds", f"{ring['floor']:.2f}")
+    table.add_row("a perfect model, these seeds", f"{ring['floor_of_these_seeds']:.2f}")
+    console().print(table)
+
+
+def _spread(score: dict[str, Any]) -> str:
+    return f"{score['mean']:.2f} +- {score['std']:.2f}"
+
+
+def show_intervals(rows: list[dict[str, Any]], target: str) -> None:
+    """A few predicted intervals beside what happened."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=f"{NOMINAL:.0%} intervals for {target}, and what it was",
+        title_justify="left",
+    )
+    for name in ("row", "lower", "upper", "mean", "actual", "inside"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        inside = row["lower"] <= row["actual"] <= row["upper"]
+        numbers = (f"{row[name]:.4g}" for name in ("lower", "upper", "mean", "actual"))
+        table.add_row(str(row["row"]), *numbers, "yes" if inside else "no")
+    console().print(table)
+
+
+def show_next(paths: dict[str, str], target: str) -> None:
+    """What to try after the demo."""
+    train, test, model = (shlex.quote(paths[name]) for name in ("train", "test", "model"))
+    lines = (
+        f"Open {paths['report']} in a browser. Then try:",
+        f"  nkcme info {model}",
+        f"  nkcme predict {model} {test} --interval 0.9 --quantiles 0.1,0.5,0.9",
+        f"  nkcme fit {train} --target {target} --out my-model --seed 1",
+        "and the last one with a table of yours.",
+    )
+    for line in lines:
+        console().print(line, soft_wrap=True)

@@ -1,0 +1,142 @@
+"""What `nkcme fit` does: from a table to a saved model, with nothing lost on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nkcme import persistence, presets
+from nkcme.errors import ModelFileError, NkcmeError, TrainingError
+from nkcme.estimators import NKCME
+from nkcme.evaluation import evaluate
+from nkcme.tables import read_table, split_target
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper-toy": presets.PAPER_TOY,
+    "paper-uci-small": presets.PAPER_UCI_SMALL,
+    "paper-uci-large": presets.PAPER_UCI_LARGE,
+}
+
+
+class FitStopped(KeyboardInterrupt):
+    """Ctrl-C ended a fit whose state, ``step`` steps in, is kept in the file ``checkpoint``."""
+
+    def __init__(self, step: int, checkpoint: Path):
+        super().__init__(f"stopped by Ctrl-C at step {step}")
+        self.step = step
+        self.checkpoint = checkpoint
+
+
+def fit_table(
+    table: Path,
+    target: str,
+    out: Path,
+    *,
+    preset: str = "default",
+    parameters: dict[str, Any] | None = None,
+    seed: int = 0,
+    test_size: float = 0.1,
+    resume: bool = False,
+) -> dict[str, Any]:
+    """Fit an NKCME to a table, save it at ``out`` and score it on rows that were held out.
+
+    ``parameters`` go over those of the preset. Training keeps its state in ``out``.checkpoint until
+    the model is saved; ``resume`` goes on from there. What can be refused is refused before
+    training, so that no work is lost.
+    """
+    if preset not in PRESETS:
+        raise NkcmeError(f"there is no preset {preset!r}; there are {', '.join(PRESETS)}")
+    if not 0 <= test_size < 1:
+        raise NkcmeError(f"the test size must be at least 0 and below 1; got {test_size:g}")
+    out = Path(os.path.abspath(out))
+    checkpoint = checkpoint_of(out)
+    _check_output(out)
+    _check_checkpoint(checkpoint, resume)
+    X, y = split_target(read_table(table), target)
+    train, test = _split_rows(len(y), test_size, seed)
+    model = NKCME(**PRESETS[preset] | (parameters or {}), random_state=seed, checkpoint=checkpoint)
+    start = time.perf_counter()
+    _fit_or_stop(model, X.iloc[train], y[train], checkpoint, resume)
+    seconds = time.perf_counter() - start
+    model.target_name_ = target
+    model.set_params(checkpoint=None).save(out)  # where it was trained is no part of a model
+    checkpoint.unlink(missing_ok=True)
+    return {
+        "model": str(out),
+        "target": target,
+        "columns": len(X.columns),
+        "rows": len(train),
+        "steps": model.n_steps_,
+        "bandwidth": model.bandwidth_,
+        "seconds": seconds,
+        "metrics": evaluate(model, X.iloc[test], y[test]) if len(test) else None,
+    }
+
+
+def checkpoint_of(out: Path) -> Path:
+    """Where a fit that will be saved at ``out`` keeps its state: beside it, not in it."""
+    return out.with_name(f"{out.name}.checkpoint")
+
+
+def _fit_or_stop(model: NKCME, X: Any, y: np.ndarray, checkpoint: Path, resume: bool) -> None:
+    try:
+        model.fit(X, y)
+    except KeyboardInterrupt as error:
+        if not checkpoint.exists():  # before the first checkpoint there is nothing to go on from
+            raise
+        step = persistence.read_checkpoint(checkpoint)[0]["step"]
+        raise FitStopped(step, checkpoint) from error
+    except TrainingError:
+        if not resume:  # the run diverged: it would do so again from its checkpoint
+            checkpoint.unlink(missing_ok=True)
+        raise
+
+
+def _split_rows(n_rows: int, test_size: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers to fit on and to test on, in the order of the table."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    n_test = round(test_size * n_rows)
+    return np.sort(order[n_test:]), np.sort(order[:n_test])
+
+
+def _check_output(out: Path) -> None:
+    """Refuse a path at which a model cannot be saved or which holds something else."""
+    if os.path.lexists(out) and not out.is_dir():
+        raise ModelFileError(f"{out} is a file; give a directory to save the model in")
+    if out.is_dir() and os.listdir(out) and not _holds_model(out):
+        raise ModelFileError(f"{out} holds other files than a model; choose another directory")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for directory in (out.parent, out) if out.is_dir() else (out.parent,):
+            with tempfile.TemporaryFile(dir=directory):
+                pass
+    except OSError as error:
+        raise ModelFileError(
+            f"{out} cannot be written ({error.strerror}); choose another directory"
+        ) from error
+
+
+def _holds_model(directory: Path) -> bool:
+    try:
+        config = json.loads((directory / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("format") == persistence.FORMAT
+
+
+def _check_checkpoint(checkpoint: Path, resume: bool) -> None:
+    exists = os.path.lexists(checkpoint)
+    if resume and not exists:
+        raise NkcmeError(f"nothing to resume: there is no {checkpoint}; run without --resume")
+    if exists and not resume:
+        raise NkcmeError(
+            f"{checkpoint} is left of a fit that was stopped; add --resume to go on from it, or "
+            "delete it to start afresh"
+        )

@@ -1,0 +1,30 @@
+"""Settings of the whole suite. Warnings are errors (pyproject.toml); so is rank promotion."""
+
+import os
+import shutil
+import tempfile
+
+import hypothesis
+import jax
+
+# A test never compiles into, nor reads from, the user's own cache. Processes that tests start
+# inherit the directory.
+_CACHE = tempfile.mkdtemp(prefix="nkcme-tests-")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+jax.config.update("jax_compilation_cache_dir", _CACHE)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+_SLOW = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=_SLOW
+)
+hypothesis.settings.register_profile(
+    "search", deadline=None, max_examples=2000, suppress_health_check=_SLOW
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(_CACHE, ignore_errors=True)

@@ -1,0 +1,175 @@
+"""Layers, normalisation and heads."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nkcme.errors import NkcmeError
+from nkcme.networks import ACTIVATIONS, HEADS, MLP, SpectralLinear
+
+KEY = jax.random.key(0)
+
+
+def make(hidden=(8, 6), *, n_in=3, n_out=5, key=KEY, **options):
+    options = {"activation": "relu", "head": "signed"} | options
+    return eqx.filter_jit(MLP)(n_in, n_out, hidden, key=key, **options)
+
+
+@pytest.mark.parametrize(
+    ("activation", "hidden"), [("tanh", ()), ("gelu", (7,)), ("relu", (8, 6, 4)), ("silu", (7,))]
+)
+def test_the_forward_pass_is_the_textbooks(activation, hidden):
+    network = make(hidden, activation=activation)
+    x = jnp.array([0.3, -1.2, 2.0])
+    value = x
+    for layer in network.layers[:-1]:
+        value = ACTIVATIONS[activation](layer.weight @ value + layer.bias)
+    known = network.layers[-1].weight @ value + network.layers[-1].bias
+    np.testing.assert_allclose(network(x), known, rtol=1e-6)
+    assert [layer.out_features for layer in network.layers] == [*hidden, 5]
+
+
+def test_linear_layers_start_uniform_between_plus_and_minus_one_over_root_fan_in():
+    network = make((400,), n_in=25, n_out=50)
+    for layer, fan_in in zip(network.layers, (25, 400), strict=True):
+        bound = 1 / np.sqrt(fan_in)
+        for leaf in (layer.weight, layer.bias):
+            assert np.max(np.abs(leaf)) <= bound
+            assert np.max(np.abs(leaf)) > 0.9 * bound
+        # The standard deviation of U(-b, b) is b / sqrt(3).
+        assert np.std(layer.weight) == pytest.approx(bound / np.sqrt(3), rel=0.03)
+
+
+def test_layers_and_keys_are_independent():
+    first, second = make((4, 4), n_in=4, n_out=4), make((4, 4), n_in=4, n_out=4)
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+    weights = [np.asarray(layer.weight) for layer in first.layers]
+    assert not np.any(weights[0] == weights[1])
+    other = make((4, 4), n_in=4, n_out=4, key=jax.random.key(1))
+    assert not np.any(np.asarray(other.layers[0].weight) == weights[0])
+
+
+# --- spectral normalisation -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_in", "n_out"), [(9, 4), (1, 5), (5, 1)])
+def test_power_iterations_converge_to_the_largest_singular_value(n_in, n_out):
+    layer = eqx.filter_jit(SpectralLinear)(n_in, n_out, key=KEY)
+    step = eqx.filter_jit(lambda layer: layer.iterate())
+    for _ in range(100):
+        layer = step(layer)
+    weight = np.asarray(layer.linear.weight, np.float64)
+    largest = np.linalg.svd(weight, compute_uv=False)[0]
+    assert layer.u @ layer.linear.weight @ layer.v == pytest.approx(largest, rel=1e-5)
+    assert np.linalg.norm(layer.u) == pytest.approx(1.0, rel=1e-6)
+    # The layer, a linear map plus its bias, has spectral norm one.
+    columns = jax.vmap(layer)(jnp.eye(n_in)) - layer.linear.bias[None]
+    assert np.linalg.svd(columns, compute_uv=False)[0] == pytest.approx(1.0, rel=1e-5)
+
+
+def test_the_estimate_is_sensible_before_training_and_follows_a_drifting_weight():
+    layer = eqx.filter_jit(SpectralLinear)(20, 30, key=KEY)
+    weight = np.asarray(layer.linear.weight)
+    largest = np.linalg.svd(weight, compute_uv=False)[0]
+    estimate = float(layer.u @ layer.linear.weight @ layer.v)
+    assert 0.9 * largest < estimate <= largest * (1 + 1e-6)
+    rng = np.random.default_rng(0)
+    step = eqx.filter_jit(lambda layer: layer.iterate())
+    for _ in range(200):  # one iteration a step is enough when the weight moves slowly
+        weight = weight + 0.002 * rng.normal(size=weight.shape).astype(np.float32)
+        layer = step(eqx.tree_at(lambda m: m.linear.weight, layer, jnp.asarray(weight)))
+    largest = np.linalg.svd(weight, compute_uv=False)[0]
+    assert float(layer.u @ layer.linear.weight @ layer.v) == pytest.approx(largest, rel=0.05)
+
+
+def test_the_gradient_goes_through_the_singular_value_but_not_through_its_state():
+    layer = eqx.filter_jit(SpectralLinear)(3, 4, key=KEY)
+    x = jnp.array([1.0, -2.0, 0.5])
+
+    def output(layer):
+        return jnp.sum(jnp.square(layer(x)))
+
+    gradient = jax.jit(jax.grad(output))(layer)
+    np.testing.assert_array_equal(gradient.u, 0.0)
+    np.testing.assert_array_equal(gradient.v, 0.0)
+
+    def by_hand(weight):
+        value = weight @ x / (layer.u @ weight @ layer.v) + layer.linear.bias
+        return jnp.sum(jnp.square(value))
+
+    np.testing.assert_allclose(
+        gradient.linear.weight,
+        jax.jit(jax.grad(by_hand))(layer.linear.weight),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+@pytest.fixture(scope="module")
+def normalised():
+    """A network whose first and last layers are normalised."""
+    return make((8, 6), spectral_norm=(0, -1))
+
+
+def test_iterate_moves_state_and_nothing_else(normalised):
+    after = eqx.filter_jit(lambda network: network.iterate())(normalised)
+    changed = jax.tree.map(
+        lambda a, b: bool(np.any(np.asarray(a) != np.asarray(b))), normalised, after
+    )
+    for layer in changed.layers:
+        assert not layer.weight if isinstance(layer, eqx.nn.Linear) else layer.u and layer.v
+    assert not any(jax.tree.leaves([changed.layers[0].linear, changed.layers[2].linear]))
+
+
+def test_state_is_not_trainable(normalised):
+    network = normalised
+    spec = network.trainable()
+    assert jax.tree.structure(spec) == jax.tree.structure(network)
+    moved, kept = eqx.partition(network, spec)
+    shapes = sorted(leaf.shape for leaf in jax.tree.leaves(kept))
+    assert shapes == sorted([(3,), (8,), (6,), (5,)])  # v and u of the first and the last layer
+    assert len(jax.tree.leaves(moved)) == 6
+    assert all(jax.tree.leaves(make((8, 6)).trainable()))
+
+
+@pytest.mark.parametrize(("layers", "expected"), [((-3,), [0]), ((2, -1), [2]), ((), [])])
+def test_layers_are_counted_from_either_end(layers, expected):
+    network = eqx.filter_eval_shape(make, (8, 6), spectral_norm=layers)
+    found = [i for i, layer in enumerate(network.layers) if isinstance(layer, SpectralLinear)]
+    assert found == expected
+
+
+# --- heads and names --------------------------------------------------------------------------
+
+
+def test_the_simplex_head_gives_positive_weights_that_sum_to_one():
+    network = make(head="simplex")
+    x = jnp.asarray(np.random.default_rng(3).normal(scale=3.0, size=(50, 3)), jnp.float32)
+    weights = np.asarray(jax.jit(jax.vmap(network))(x))
+    assert np.all(weights > 0)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-6)
+    logits = np.asarray(jax.jit(jax.vmap(make(head="signed")))(x))
+    np.testing.assert_allclose(
+        np.log(weights) - np.log(weights[:, :1]), logits - logits[:, :1], atol=1e-5
+    )
+    extreme = np.asarray(HEADS["simplex"](jnp.array([1e30, -1e30, 0.0])))
+    np.testing.assert_array_equal(extreme, [1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"activation": "sine"}, "activation must be one of gelu, relu, silu, tanh; got 'sine'"),
+        ({"head": "sphere"}, "head must be one of signed, simplex; got 'sphere'"),
+        ({"spectral_norm": (3,)}, "spectral_norm names layers from -3 to 2; got 3"),
+        ({"spectral_norm": (0, -4)}, "spectral_norm names layers from -3 to 2; got -4"),
+    ],
+)
+def test_bad_names_are_refused(options, message):
+    with pytest.raises(NkcmeError, match=message):
+        make(**options)
