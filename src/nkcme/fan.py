@@ -9,9 +9,10 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
+from nkcme.columns import is_missing
 from nkcme.errors import TableError
 from nkcme.evaluation import Table, as_table, smoothed
-from nkcme.preprocessing import TableEncoder, _is_missing
+from nkcme.preprocessing import TableEncoder
 from nkcme.tables import to_frame
 
 #: The quantiles drawn: the median and the ends of the middle half and of the 90 % interval.
@@ -124,7 +125,7 @@ def _column(table: Table, j: int, numeric: bool) -> np.ndarray:
     values = table[:, j]
     plain = values.to_list() if isinstance(values, nw.Series) else values.tolist()
     if numeric:
-        return np.array([np.nan if _is_missing(value) else value for value in plain], np.float64)
+        return np.array([np.nan if is_missing(value) else value for value in plain], np.float64)
     column = np.empty(len(plain), object)
     column[:] = plain
     return column
@@ -133,5 +134,5 @@ def _column(table: Table, j: int, numeric: bool) -> np.ndarray:
 def _typical(column: np.ndarray) -> Any:
     if column.dtype != object:
         return np.nanmedian(column)
-    present = [value for value in column if not _is_missing(value)]
+    present = [value for value in column if not is_missing(value)]
     return Counter(present).most_common(1)[0][0] if present else None

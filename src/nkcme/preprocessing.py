@@ -1,6 +1,6 @@
 """A table of anything to standardised float arrays, and back.
 
-Tables are pandas, polars or pyarrow frames, arrays, or lists of rows. What each column becomes:
+`nkcme.columns` reads the table; this file says what each column becomes:
 
 * numbers and booleans: one output, standardised; a missing value stands at the training mean, and
   an extra 0/1 output marks it where training had missing values too. A column that never varied in
@@ -15,33 +15,29 @@ Rows of weight zero count as absent and integer weights as repetition. Outputs a
 
 from __future__ import annotations
 
-import datetime
 import math
-import numbers
-import reprlib
-from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-import narwhals.stable.v1 as nw
 import numpy as np
 
+from nkcme.columns import (
+    MAX_COLUMNS,
+    Kind,
+    RawColumn,
+    Table,
+    as_float,
+    listed,
+    read_columns,
+    shown,
+)
 from nkcme.errors import ModelFileError, TableError
 
 MAX_CATEGORIES = 50
-MAX_COLUMNS = 100_000
 MAX_STANDARDISED = 1e6
 """Standardised inputs are clipped here: a network learns nothing a million deviations away."""
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
-_MISSING_TYPES = ("NAType", "NaTType")  # pandas' own, told by name as pandas is not imported here
-_DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-_NEEDED = "expected numbers, booleans or text"
-
-Kind = Literal["numeric", "boolean", "category", "empty"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ class TableEncoder:
     def fit(
         cls, X: Any, *, standardize: bool = True, sample_weight: np.ndarray | None = None
     ) -> TableEncoder:
-        table = _Table.read(X, "X")
+        table = Table.read(X, "X")
         weight = _checked_weight(sample_weight, table.n_rows)
         names = table.names or (None,) * table.n_columns
         learned = (_learn(name, raw, weight) for name, raw in zip(names, table, strict=True))
@@ -100,7 +96,7 @@ class TableEncoder:
 
         Columns are matched by name where training and X both have names, else by position.
         """
-        table = _Table.read(X, "X")
+        table = Table.read(X, "X")
         outputs = np.zeros((table.n_rows, self.n_outputs), dtype=np.float32)
         start = 0
         for column, position in zip(self.columns, self._positions(table), strict=True):
@@ -112,7 +108,7 @@ class TableEncoder:
             start = stop
         return outputs
 
-    def _positions(self, table: _Table) -> list[int]:
+    def _positions(self, table: Table) -> list[int]:
         """Where each training column is in the table."""
         names = self.feature_names
         if names is None or table.names is None:
@@ -126,18 +122,18 @@ class TableEncoder:
         absent = [name for name in names if name not in place]
         unknown = [name for name in table.names if name not in set(names)]
         if absent or unknown:
-            faults = [f"lacks {_listed(absent)}"] if absent else []
-            faults += [f"has the unknown {_listed(unknown)}"] if unknown else []
+            faults = [f"lacks {listed(absent)}"] if absent else []
+            faults += [f"has the unknown {listed(unknown)}"] if unknown else []
             raise TableError(
                 f"X {' and '.join(faults)}; pass the {len(names)} columns the model was fitted on"
             )
         return [place[name] for name in names]
 
-    def _encode_number(self, column: Column, raw: _RawColumn, outputs: np.ndarray) -> None:
+    def _encode_number(self, column: Column, raw: RawColumn, outputs: np.ndarray) -> None:
         if raw.kind == "category":
             row, value = raw.first_text()
             raise TableError(
-                f"{raw.where} held numbers in training but has {_shown(value)} in row {row} "
+                f"{raw.where} held numbers in training but has {shown(value)} in row {row} "
                 "(counting from 0); convert the column to numbers"
             )
         values = raw.numbers()
@@ -241,21 +237,19 @@ def as_target(y: Any) -> np.ndarray:
     """
     if y is None:
         raise TableError("fit requires y to be passed, but the target y is None; pass one y a row")
-    data = _opened(y, "y")
-    if isinstance(data, nw.Series):
-        return _target_values(_RawColumn.of_series("y", data))
-    if isinstance(data, np.ndarray) and data.ndim == 1:
-        return _target_values(_RawColumn.of_array("y", data))
-    return np.stack([_target_values(raw) for raw in _Table.read(data, "y")], axis=1)
+    columns = read_columns(y, "y")
+    if isinstance(columns, RawColumn):
+        return _target_values(columns)
+    return np.stack([_target_values(raw) for raw in columns], axis=1)
 
 
-def _target_values(raw: _RawColumn) -> np.ndarray:
+def _target_values(raw: RawColumn) -> np.ndarray:
     if not len(raw.array):
         raise TableError("y is empty: expected one value a row, got none; pass at least one row")
     if raw.kind == "category":
         row, value = raw.first_text()
         raise TableError(
-            f"{raw.where} is text ({_shown(value)} in row {row}, counting from 0): the target must "
+            f"{raw.where} is text ({shown(value)} in row {row}, counting from 0): the target must "
             "be numbers; convert it, or drop the rows that are no numbers"
         )
     values = raw.numbers()
@@ -266,213 +260,6 @@ def _target_values(raw: _RawColumn) -> np.ndarray:
             "(counting from 0): the target must be complete; drop these rows"
         )
     return values
-
-
-# ---------------------------------------------------------------- reading tables, column by column
-
-
-@dataclass(frozen=True)
-class _RawColumn:
-    """One column as it came: an array of booleans, of numbers, or of Python objects.
-
-    ``where`` names it in messages. ``declared`` says that its type is a categorical one, so that
-    even numbers in it are names of categories.
-    """
-
-    where: str
-    array: np.ndarray
-    declared: bool = False
-
-    @classmethod
-    def of_series(cls, where: str, series: nw.Series) -> _RawColumn:
-        declared = series.dtype in (nw.Categorical, nw.Enum)
-        if declared or series.dtype == nw.String:
-            # Not to_numpy: it gives a dictionary-encoded pyarrow null the first category, and
-            # drops NUL characters at the end of polars text.
-            values = np.fromiter(series.to_list(), object, len(series))
-            return cls(where, values, declared)
-        return cls.of_array(where, series.to_numpy())
-
-    @classmethod
-    def of_array(cls, where: str, array: np.ndarray) -> _RawColumn:
-        kind = array.dtype.kind
-        if kind in "Mm":
-            raise TableError(_dates_refused(where))
-        if array.ndim != 1 or kind not in "biufOUT":
-            raise TableError(f"{where} holds {array.dtype} values, {_NEEDED}; convert or drop it")
-        return cls(where, array.astype(object) if kind in "UT" else array)
-
-    @cached_property
-    def missing(self) -> np.ndarray:
-        if self.array.dtype.kind == "f":
-            return np.isnan(self.array)
-        if self.array.dtype.kind == "O":
-            return np.fromiter(map(_is_missing, self.array), bool, len(self.array))
-        return np.zeros(len(self.array), dtype=bool)
-
-    @cached_property
-    def kind(self) -> Kind:
-        """What the present values are; values no column may hold are refused."""
-        if self.missing.all():
-            return "empty"
-        if self.array.dtype.kind != "O":
-            return "boolean" if self.array.dtype.kind == "b" else "numeric"
-        types = {type(value) for value in self.array[~self.missing]}
-        families = {_family(value_type) for value_type in types}
-        if None in families and not self.declared:
-            foreign = next(value_type for value_type in types if _family(value_type) is None)
-            if issubclass(foreign, _DATE_TYPES):
-                raise TableError(_dates_refused(self.where))
-            raise TableError(
-                f"{self.where} holds {foreign.__name__} values, {_NEEDED}; convert or drop it"
-            )
-        if families & {None, "category"}:
-            return "category"
-        return "boolean" if families == {"boolean"} else "numeric"
-
-    def rows(self, keep: np.ndarray) -> _RawColumn:
-        return _RawColumn(self.where, self.array[keep], self.declared)
-
-    def numbers(self) -> np.ndarray:
-        """A float64 copy, NaN where missing; infinities are refused. Not for text."""
-        if self.array.dtype.kind == "O":
-            pairs = zip(self.array, self.missing, strict=True)
-            floats = (math.nan if missing else _float(value) for value, missing in pairs)
-            values = np.fromiter(floats, np.float64, len(self.array))
-        else:
-            with np.errstate(over="ignore"):
-                values = self.array.astype(np.float64)
-        infinite = np.isinf(values)
-        if infinite.any():
-            raise TableError(
-                f"{self.where} has {infinite.sum()} infinite values, the first in row "
-                f"{infinite.argmax()} (counting from 0): expected finite numbers; replace or drop "
-                "them"
-            )
-        return values
-
-    def labels(self) -> list[str | None]:
-        """The text of each value, None where missing."""
-        pairs = zip(self.array, self.missing, strict=True)
-        return [None if missing else _label(value) for value, missing in pairs]
-
-    def first_text(self) -> tuple[int, Any]:
-        """The first value that is no number: its row and itself."""
-        rows = np.flatnonzero(~self.missing)
-        return next(
-            (int(row), self.array[row])
-            for row in rows
-            if _family(type(self.array[row])) not in ("numeric", "boolean")
-        )
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table of at least one row and one column, read a column at a time."""
-
-    names: tuple[str, ...] | None
-    n_rows: int
-    n_columns: int
-    column: Callable[[int], _RawColumn]
-
-    def __iter__(self) -> Iterator[_RawColumn]:
-        return map(self.column, range(self.n_columns))
-
-    @classmethod
-    def read(cls, data: Any, what: str) -> _Table:
-        """``what`` is the name of the argument, for messages."""
-        data = _opened(data, what)
-        if isinstance(data, nw.Series) or len(data.shape) != 2:
-            raise TableError(
-                f"{what} must be a 2-D table (a DataFrame, an array or a list of rows), got "
-                f"{len(data.shape)} dimensions. Reshape your data: .reshape(-1, 1) makes one "
-                "column, .reshape(1, -1) one row"
-            )
-        n_rows, n_columns = data.shape
-        if not n_rows or not n_columns:
-            raise TableError(
-                f"{what} is empty: it has {n_rows} rows and {n_columns} columns; pass at least one "
-                "of each"
-            )
-        if n_columns > MAX_COLUMNS:
-            raise TableError(
-                f"{what} has {n_columns} columns, at most {MAX_COLUMNS} are handled; drop some"
-            )
-        is_frame = isinstance(data, nw.DataFrame)
-        names = _text_names(data, what) if is_frame else None
-        read: Callable[..., _RawColumn] = _RawColumn.of_series if is_frame else _RawColumn.of_array
-        wheres = [f"column {name!r} of {what}" for name in names or range(n_columns)]
-        return cls(names, n_rows, n_columns, lambda j: read(wheres[j], data[:, j]))
-
-
-def _opened(data: Any, what: str) -> Any:
-    """``data`` as a narwhals frame or series where it is one, else as an array."""
-    if isinstance(data, np.ma.MaskedArray):
-        raise TableError(f"{what} is a masked array; pass {what}.filled(np.nan) instead")
-    try:
-        opened = nw.from_native(data, pass_through=True, allow_series=True)
-    except ValueError as error:
-        names: list[Any] = getattr(data, "column_names", None) or list(data.columns)
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        if not repeated:
-            raise
-        raise TableError(
-            f"{what} repeats the {_listed(repeated)}; give each column its own name"
-        ) from error
-    if isinstance(opened, nw.LazyFrame):
-        raise TableError(f"{what} is a lazy frame; pass {what}.collect() instead")
-    if isinstance(opened, (nw.DataFrame, nw.Series)):
-        return opened
-    try:
-        array = np.asarray(data)
-        if array.dtype.kind in "US" and not isinstance(data, np.ndarray):
-            array = np.array(data, dtype=object)  # a list's numbers stay numbers beside text
-    except (TypeError, ValueError) as error:
-        raise TableError(
-            f"{what} cannot be read as an array ({_one_line(error)}); pass rows of equal length"
-        ) from error
-    return array
-
-
-def _text_names(frame: nw.DataFrame, what: str) -> tuple[str, ...] | None:
-    """Column names if they are text; None if they are plain numbers, as scikit-learn has it."""
-    are_text = {isinstance(name, str) for name in frame.columns}
-    if are_text == {True, False}:
-        raise TableError(
-            f"{what} has column names of text and of other types; make them all text, with "
-            f"{what}.columns = {what}.columns.astype(str)"
-        )
-    return tuple(frame.columns) if are_text == {True} else None
-
-
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, (float, np.floating, Decimal)):
-        return bool(value != value)
-    return value is None or type(value).__name__ in _MISSING_TYPES
-
-
-def _family(value_type: type) -> Literal["numeric", "boolean", "category"] | None:
-    if issubclass(value_type, str):
-        return "category"
-    if issubclass(value_type, (bool, np.bool_)):
-        return "boolean"
-    if issubclass(value_type, (numbers.Real, Decimal)) and value_type is not np.timedelta64:
-        return "numeric"
-    return None
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond the range of float64
-        return math.inf
-
-
-def _label(value: Any) -> str:
-    """The text a category is known by; 1.0 is "1", as a missing value turns integers to floats."""
-    if isinstance(value, (float, np.floating)) and value.is_integer() and abs(float(value)) < 2**53:
-        return str(int(value))
-    return str(value)
 
 
 # ------------------------------------------------------------------------- learning and encoding
@@ -493,7 +280,7 @@ def _checked_weight(sample_weight: np.ndarray | None, n_rows: int) -> np.ndarray
     return weight / weight.max()
 
 
-def _learn(name: str | None, raw: _RawColumn, weight: np.ndarray) -> Column:
+def _learn(name: str | None, raw: RawColumn, weight: np.ndarray) -> Column:
     counted = weight > 0
     if not counted.all():
         raw, weight = raw.rows(counted), weight[counted]
@@ -515,7 +302,7 @@ def _learn(name: str | None, raw: _RawColumn, weight: np.ndarray) -> Column:
     return Column(name, raw.kind, mean, scale, has_missing=has_missing)
 
 
-def _encode_category(column: Column, raw: _RawColumn, outputs: np.ndarray) -> None:
+def _encode_category(column: Column, raw: RawColumn, outputs: np.ndarray) -> None:
     if raw.kind == "empty":
         codes = np.full(len(outputs), -1)
     else:
@@ -559,28 +346,7 @@ def _power_of_two_near(size: Any) -> Any:
     return np.ldexp(1.0, -np.clip(np.frexp(size)[1], -1000, 1000))
 
 
-# ------------------------------------------------------------------------ messages and validation
-
-
-def _dates_refused(where: str) -> str:
-    return (
-        f"{where} holds dates or times, {_NEEDED}; convert it to numbers, such as days since a "
-        "start date"
-    )
-
-
-def _one_line(value: object) -> str:
-    return " ".join(str(value).split())
-
-
-def _shown(value: object) -> str:
-    return _one_line(reprlib.repr(value))
-
-
-def _listed(names: list[Any]) -> str:
-    shown = ", ".join(map(repr, names[:5]))
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"column{'s' if len(names) > 1 else ''} {shown}{more}"
+# --------------------------------------------------------------------- what a model file may say
 
 
 def _check(condition: bool, fault: str) -> None:
@@ -597,7 +363,7 @@ def _check_keys(config: Any, keys: set[str], what: str) -> None:
 
 def _finite_number(value: Any, what: str) -> float:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    number = _float(value) if is_number else math.nan
+    number = as_float(value) if is_number else math.nan
     _check(math.isfinite(number), f"{what} is not a finite number")
     return number
 

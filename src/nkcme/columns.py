@@ -1,0 +1,273 @@
+"""Tables of anything, read a column at a time.
+
+A table is a pandas, polars or pyarrow frame, an array, or a list of rows. A `RawColumn` is one of
+its columns as it came, and says what its values are: numbers, booleans, categories or nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers
+import reprlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal
+
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from nkcme.errors import TableError
+
+MAX_COLUMNS = 100_000
+
+_MISSING_TYPES = ("NAType", "NaTType")  # pandas' own, told by name as pandas is not imported here
+_DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_NEEDED = "expected numbers, booleans or text"
+
+Kind = Literal["numeric", "boolean", "category", "empty"]
+
+
+@dataclass(frozen=True)
+class RawColumn:
+    """One column as it came: an array of booleans, of numbers, or of Python objects.
+
+    ``where`` names it in messages. ``declared`` says that its type is a categorical one, so that
+    even numbers in it are names of categories.
+    """
+
+    where: str
+    array: np.ndarray
+    declared: bool = False
+
+    @classmethod
+    def of_series(cls, where: str, series: nw.Series) -> RawColumn:
+        declared = series.dtype in (nw.Categorical, nw.Enum)
+        if declared or series.dtype == nw.String:
+            # Not to_numpy: it gives a dictionary-encoded pyarrow null the first category, and
+            # drops NUL characters at the end of polars text.
+            values = np.fromiter(series.to_list(), object, len(series))
+            return cls(where, values, declared)
+        return cls.of_array(where, series.to_numpy())
+
+    @classmethod
+    def of_array(cls, where: str, array: np.ndarray) -> RawColumn:
+        kind = array.dtype.kind
+        if kind in "Mm":
+            raise TableError(_dates_refused(where))
+        if array.ndim != 1 or kind not in "biufOUT":
+            raise TableError(f"{where} holds {array.dtype} values, {_NEEDED}; convert or drop it")
+        return cls(where, array.astype(object) if kind in "UT" else array)
+
+    @cached_property
+    def missing(self) -> np.ndarray:
+        if self.array.dtype.kind == "f":
+            return np.isnan(self.array)
+        if self.array.dtype.kind == "O":
+            return np.fromiter(map(is_missing, self.array), bool, len(self.array))
+        return np.zeros(len(self.array), dtype=bool)
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What the present values are; values no column may hold are refused."""
+        if self.missing.all():
+            return "empty"
+        if self.array.dtype.kind != "O":
+            return "boolean" if self.array.dtype.kind == "b" else "numeric"
+        types = {type(value) for value in self.array[~self.missing]}
+        families = {_family(value_type) for value_type in types}
+        if None in families and not self.declared:
+            foreign = next(value_type for value_type in types if _family(value_type) is None)
+            if issubclass(foreign, _DATE_TYPES):
+                raise TableError(_dates_refused(self.where))
+            raise TableError(
+                f"{self.where} holds {foreign.__name__} values, {_NEEDED}; convert or drop it"
+            )
+        if families & {None, "category"}:
+            return "category"
+        return "boolean" if families == {"boolean"} else "numeric"
+
+    def rows(self, keep: np.ndarray) -> RawColumn:
+        return RawColumn(self.where, self.array[keep], self.declared)
+
+    def numbers(self) -> np.ndarray:
+        """A float64 copy, NaN where missing; infinities are refused. Not for text."""
+        if self.array.dtype.kind == "O":
+            pairs = zip(self.array, self.missing, strict=True)
+            floats = (math.nan if missing else as_float(value) for value, missing in pairs)
+            values = np.fromiter(floats, np.float64, len(self.array))
+        else:
+            with np.errstate(over="ignore"):
+                values = self.array.astype(np.float64)
+        infinite = np.isinf(values)
+        if infinite.any():
+            raise TableError(
+                f"{self.where} has {infinite.sum()} infinite values, the first in row "
+                f"{infinite.argmax()} (counting from 0): expected finite numbers; replace or drop "
+                "them"
+            )
+        return values
+
+    def labels(self) -> list[str | None]:
+        """The text of each value, None where missing."""
+        pairs = zip(self.array, self.missing, strict=True)
+        return [None if missing else _label(value) for value, missing in pairs]
+
+    def first_text(self) -> tuple[int, Any]:
+        """The first value that is no number: its row and itself."""
+        rows = np.flatnonzero(~self.missing)
+        return next(
+            (int(row), self.array[row])
+            for row in rows
+            if _family(type(self.array[row])) not in ("numeric", "boolean")
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of at least one row and one column, read a column at a time."""
+
+    names: tuple[str, ...] | None
+    n_rows: int
+    n_columns: int
+    column: Callable[[int], RawColumn]
+
+    def __iter__(self) -> Iterator[RawColumn]:
+        return map(self.column, range(self.n_columns))
+
+    @classmethod
+    def read(cls, data: Any, what: str) -> Table:
+        """``what`` is the name of the argument, for messages."""
+        data = _opened(data, what)
+        if isinstance(data, nw.Series) or len(data.shape) != 2:
+            raise TableError(
+                f"{what} must be a 2-D table (a DataFrame, an array or a list of rows), got "
+                f"{len(data.shape)} dimensions. Reshape your data: .reshape(-1, 1) makes one "
+                "column, .reshape(1, -1) one row"
+            )
+        n_rows, n_columns = data.shape
+        if not n_rows or not n_columns:
+            raise TableError(
+                f"{what} is empty: it has {n_rows} rows and {n_columns} columns; pass at least one "
+                "of each"
+            )
+        if n_columns > MAX_COLUMNS:
+            raise TableError(
+                f"{what} has {n_columns} columns, at most {MAX_COLUMNS} are handled; drop some"
+            )
+        is_frame = isinstance(data, nw.DataFrame)
+        names = _text_names(data, what) if is_frame else None
+        read: Callable[..., RawColumn] = RawColumn.of_series if is_frame else RawColumn.of_array
+        wheres = [f"column {name!r} of {what}" for name in names or range(n_columns)]
+        return cls(names, n_rows, n_columns, lambda j: read(wheres[j], data[:, j]))
+
+
+def read_columns(data: Any, what: str) -> RawColumn | Table:
+    """One column where ``data`` has one dimension, else a table; ``what`` is its name."""
+    data = _opened(data, what)
+    if isinstance(data, nw.Series):
+        return RawColumn.of_series(what, data)
+    if isinstance(data, np.ndarray) and data.ndim == 1:
+        return RawColumn.of_array(what, data)
+    return Table.read(data, what)
+
+
+def _opened(data: Any, what: str) -> Any:
+    """``data`` as a narwhals frame or series where it is one, else as an array."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise TableError(f"{what} is a masked array; pass {what}.filled(np.nan) instead")
+    try:
+        opened = nw.from_native(data, pass_through=True, allow_series=True)
+    except ValueError as error:
+        names: list[Any] = getattr(data, "column_names", None) or list(data.columns)
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if not repeated:
+            raise
+        raise TableError(
+            f"{what} repeats the {listed(repeated)}; give each column its own name"
+        ) from error
+    if isinstance(opened, nw.LazyFrame):
+        raise TableError(f"{what} is a lazy frame; pass {what}.collect() instead")
+    if isinstance(opened, (nw.DataFrame, nw.Series)):
+        return opened
+    try:
+        array = np.asarray(data)
+        if array.dtype.kind in "US" and not isinstance(data, np.ndarray):
+            array = np.array(data, dtype=object)  # a list's numbers stay numbers beside text
+    except (TypeError, ValueError) as error:
+        raise TableError(
+            f"{what} cannot be read as an array ({_one_line(error)}); pass rows of equal length"
+        ) from error
+    return array
+
+
+def _text_names(frame: nw.DataFrame, what: str) -> tuple[str, ...] | None:
+    """Column names if they are text; None if they are plain numbers, as scikit-learn has it."""
+    are_text = {isinstance(name, str) for name in frame.columns}
+    if are_text == {True, False}:
+        raise TableError(
+            f"{what} has column names of text and of other types; make them all text, with "
+            f"{what}.columns = {what}.columns.astype(str)"
+        )
+    return tuple(frame.columns) if are_text == {True} else None
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN of any type, and pandas' own marks."""
+    if isinstance(value, (float, np.floating, Decimal)):
+        return bool(value != value)
+    return value is None or type(value).__name__ in _MISSING_TYPES
+
+
+def _family(value_type: type) -> Literal["numeric", "boolean", "category"] | None:
+    if issubclass(value_type, str):
+        return "category"
+    if issubclass(value_type, (bool, np.bool_)):
+        return "boolean"
+    if issubclass(value_type, (numbers.Real, Decimal)) and value_type is not np.timedelta64:
+        return "numeric"
+    return None
+
+
+def as_float(value: Any) -> float:
+    """Of any number; infinite where it is beyond the range."""
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond the range of float64
+        return math.inf
+
+
+def _label(value: Any) -> str:
+    """The text a category is known by; 1.0 is "1", as a missing value turns integers to floats."""
+    if isinstance(value, (float, np.floating)) and value.is_integer() and abs(float(value)) < 2**53:
+        return str(int(value))
+    return str(value)
+
+
+# ---------------------------------------------------------------------------------- messages
+
+
+def _dates_refused(where: str) -> str:
+    return (
+        f"{where} holds dates or times, {_NEEDED}; convert it to numbers, such as days since a "
+        "start date"
+    )
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())
+
+
+def shown(value: object) -> str:
+    """A value in short, on one line."""
+    return _one_line(reprlib.repr(value))
+
+
+def listed(names: list[Any]) -> str:
+    """The first few columns by name, and how many more there are."""
+    first = ", ".join(map(repr, names[:5]))
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"column{'s' if len(names) > 1 else ''} {first}{more}"
