@@ -15,6 +15,8 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# On a GPU the default is ten bits of a float's 24, and tests compare digits.
+jax.config.update("jax_default_matmul_precision", "highest")
 
 _SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(

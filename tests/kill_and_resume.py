@@ -3,9 +3,9 @@
     python tests/kill_and_resume.py --kills 20 --seed 0
 
 A first process fits without being disturbed. Then fits with a checkpoint are killed: at random
-moments from start-up (imports, compilation) to the end, and, in turn, the moment a checkpoint is
-seen being written. Each is resumed until it finishes, and its arrays are compared with the first's,
-byte for byte. The exit status is 1 if any differs.
+moments from start-up (imports, compilation) to the end and, every second time, the moment a
+checkpoint is seen being written. Each is resumed until it finishes, and its arrays are compared
+with the first's, byte for byte. The exit status is 1 if any differs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,11 +28,11 @@ WAIT = 0.0005  # seconds between looks at a worker
 
 
 def work(checkpoint: Path | None, out: Path) -> None:
-    """One fit of everything a state can hold: validation, turns of the bandwidth, spectral norms."""
+    """One fit of all that a state can hold: validation, turns of the bandwidth, spectral norms."""
     from nkcme.estimators import neural
     from nkcme.training import Plan
 
-    neural.Plan = partial(Plan, chunk_steps=20)  # smaller chunks, more moments to be killed at
+    neural.Plan = partial(Plan, chunk_steps=40)  # smaller chunks, more moments to be killed at
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))
     y = np.sin(2 * x[:, 0]) + 0.3 * rng.normal(size=300) * (1 + x[:, 1] ** 2)
@@ -42,7 +43,7 @@ def work(checkpoint: Path | None, out: Path) -> None:
         bandwidth_update="iterative",
         bandwidth_period=3,
         batch_size=100,
-        epochs=CHUNKS * 20 // 2,  # 240 rows are left to train on, so two batches an epoch
+        epochs=CHUNKS * 40 // 2,  # 240 rows are left to train on, so two batches an epoch
         validation_fraction=0.2,
         patience=CHUNKS,
         random_state=7,
@@ -71,20 +72,35 @@ def finished(folder: Path, worker: subprocess.Popen[bytes]) -> None:
         raise SystemExit(f"a worker failed by itself, with status {worker.returncode}")
 
 
-def kill_at(worker: subprocess.Popen[bytes], moment: float, new: Path | None) -> str | None:
-    """Kill after ``moment`` seconds, or then at the next sight of a half-written checkpoint.
-
-    Gives where it hit, or None when the worker had finished before.
-    """
-    begun, where = time.monotonic(), "at a random moment"
+def kill_after(worker: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Kill after so many seconds; False when the worker had finished before."""
+    begun = time.monotonic()
     while worker.poll() is None:
-        if time.monotonic() - begun >= moment and (new is None or new.exists()):
-            where = where if new is None else "in the middle of writing"
-            worker.kill()
-            worker.wait()
-            return where
+        if time.monotonic() - begun >= seconds:
+            return killed(worker)
         time.sleep(WAIT)
-    return None
+    return False
+
+
+def kill_while_writing(worker: subprocess.Popen[bytes], checkpoint: Path, chunks: int) -> bool:
+    """Kill at the sight of a half-written checkpoint, once ``chunks`` more have been completed."""
+    new, last, seen = checkpoint.with_name(f"{checkpoint.name}.new"), identity(checkpoint), 0
+    while worker.poll() is None:
+        now = identity(checkpoint)
+        seen, last = seen + (now != last), now
+        if seen >= chunks and new.exists():
+            return killed(worker)
+        time.sleep(WAIT / 10)
+    return False
+
+
+def identity(path: Path) -> int:
+    return path.stat().st_ino if path.exists() else 0
+
+
+def killed(worker: subprocess.Popen[bytes]) -> bool:
+    worker.kill()
+    return worker.wait() == -signal.SIGKILL
 
 
 def differences(ours: Path, theirs: Path) -> list[str]:
@@ -111,32 +127,35 @@ def run(kills: int, seed: int, folder: Path) -> int:
     if len(steps) != CHUNKS:
         raise SystemExit(f"expected {CHUNKS} chunks")
 
-    hits: dict[str, int] = {}
-    done, runs, wrong = 0, 0, 0
+    hits = {"at a random moment": 0, "while writing a checkpoint": 0}
+    done, runs, wrong, fresh = 0, 0, 0, 0
     while done < kills:
         runs += 1
         checkpoint, out = folder / f"{runs}.ckpt", folder / f"{runs}.npz"
-        new = checkpoint.with_name(f"{checkpoint.name}.new")
         while True:
             worker = start(folder, checkpoint, out, "cache-killed")
             if done >= kills:
                 finished(folder, worker)
                 break
-            # The first is sometimes hit before it has any checkpoint; later ones have less to do.
-            moment = dice.uniform(0.0, duration)
-            where = kill_at(worker, moment, new if done % 2 else None)
-            if where is None:
+            if done % 2:
+                where = "while writing a checkpoint"
+                hit = kill_while_writing(worker, checkpoint, dice.randrange(CHUNKS // 2))
+            else:
+                where = "at a random moment"
+                hit = kill_after(worker, dice.uniform(0.0, duration))
+            if not hit:
                 finished(folder, worker)
                 break
             done += 1
-            where = where if checkpoint.exists() else "before the first checkpoint"
-            hits[where] = hits.get(where, 0) + 1
-            print(f"kill {done} of {kills}, run {runs}: {where}", flush=True)
+            hits[where] += 1
+            fresh += not checkpoint.exists()
+            state = f"{checkpoint.stat().st_size} bytes" if checkpoint.exists() else "none yet"
+            print(f"kill {done} of {kills}, run {runs}, {where}; checkpoint: {state}", flush=True)
         if changed := differences(out, folder / "undisturbed.npz"):
             wrong += 1
             print(f"run {runs}: {len(changed)} arrays differ, {changed[0]} first", flush=True)
-    places = ", ".join(f"{n} {where}" for where, n in sorted(hits.items()))
-    print(f"{done} kills over {runs} runs ({places})")
+    places = ", ".join(f"{n} {where}" for where, n in hits.items())
+    print(f"{done} kills over {runs} runs: {places}; {fresh} before there was any checkpoint")
     print(f"{runs - wrong} of {runs} runs gave the bits of the undisturbed one")
     return 1 if wrong else 0
 

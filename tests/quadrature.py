@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 
-def line(
-    breaks: Sequence[float], n: int = 100, tail: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def line(breaks: Sequence[float], n: int = 100, tail: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights; the integrand may have kinks and steps at ``breaks`` only.
 
     Beyond the outermost breaks x = b +- tail t / (1 - t) brings the rest of the line to (0, 1), so
@@ -20,7 +19,7 @@ def line(
     beyond, beyond_weight = tail * t / (1.0 - t), tail * w / (1.0 - t) ** 2
     inner = np.unique(np.asarray(breaks, float))
     pieces = [(inner[0] - beyond[::-1], beyond_weight[::-1])]
-    pieces += [(a + (b - a) * t, (b - a) * w) for a, b in zip(inner[:-1], inner[1:], strict=True)]
+    pieces += [(a + (b - a) * t, (b - a) * w) for a, b in itertools.pairwise(inner)]
     pieces += [(inner[-1] + beyond, beyond_weight)]
     x, weight = (np.concatenate(part) for part in zip(*pieces, strict=True))
     return x, weight
@@ -32,9 +31,7 @@ def upto(z: float, breaks: Sequence[float], **options: float) -> tuple[np.ndarra
     return x[x < z], weight[x < z]
 
 
-def plane(
-    breaks: Sequence[float], n: int = 60, tail: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def plane(breaks: Sequence[float], n: int = 60, tail: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (points, 2) and weights of the plane, the product of two lines."""
     x, weight = line(breaks, n, tail)
     points = np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2)

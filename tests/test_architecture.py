@@ -17,11 +17,11 @@ FLOORS = [
     {"cli"},
     {"commands", "demo", "display", "fitting", "report", "report_charts", "plots", "fan", "bench"},
     {"estimators", "rl"},
-    {"training", "persistence", "scoring", "evaluation", "tables", "preprocessing", "presets"}
-    | {"progress", "datasets"},
+    {"training", "persistence", "scoring", "evaluation", "tables", "preprocessing", "columns"}
+    | {"presets", "progress", "datasets"},
     {"objectives", "embedding", "herding", "distribution", "cdf_table", "metrics"},
     {"networks", "atoms", "kernels", "compilation", "interrupts"},
-    {"errors", "_version"},
+    {"errors", "_version", "strict_json", "atomic_files"},
 ]
 
 #: Libraries that one module each may know.

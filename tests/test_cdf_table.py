@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,7 +66,7 @@ def exact_crps(table, row, z):
     nodes, weights = np.polynomial.legendre.leggauss(3)
     breaks = np.unique([*table.edges, z])
     total = 0.0
-    for a, b in zip(breaks[:-1], breaks[1:], strict=True):
+    for a, b in itertools.pairwise(breaks):
         t = 0.5 * (a + b) + 0.5 * (b - a) * nodes
         gap = table.at(t[None])[row] - (0.5 * (a + b) >= z)
         total += 0.5 * (b - a) * (weights @ gap**2)

@@ -251,8 +251,8 @@ def test_a_place_that_cannot_hold_the_model_is_refused_before_training(table, tm
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("precious")
     command = ("fit", table, "--target", "price", "--epochs", 10**9, "--out")
-    assert "is a file" in refuse(*command, tmp_path / "file")
-    assert "cannot be written" in refuse(*command, tmp_path / "file" / "m")
+    assert "found a file" in refuse(*command, tmp_path / "file")
+    assert "Not a directory" in refuse(*command, tmp_path / "file" / "m")
     assert "other files" in refuse(*command, tmp_path / "full")
     assert (tmp_path / "full" / "thesis.txt").read_text() == "precious"
 

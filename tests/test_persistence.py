@@ -23,7 +23,15 @@ from hypothesis import strategies as st
 from fuzz_model_files import fuzz, write_sample_model
 from nkcme import persistence
 from nkcme.errors import ModelFileError
-from nkcme.persistence import read_checkpoint, read_model, write_checkpoint, write_model
+from nkcme.persistence import (
+    CheckpointFile,
+    check_destination,
+    read_checkpoint,
+    read_header,
+    read_model,
+    write_checkpoint,
+    write_model,
+)
 
 OLD = ({"name": "old", "value": 0.1}, {"w": np.zeros(5), "b": np.ones((2, 3), np.float32)})
 NEW = ({"name": "new", "value": 0.2}, {"w": np.ones(4), "c": np.arange(6, dtype=np.int32)})
@@ -219,7 +227,7 @@ def test_a_config_that_contains_itself_is_refused(tmp_path):
 def test_nothing_of_the_users_is_overwritten(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     assert "nothing was overwritten" in refused(write_model, tmp_path, *NEW)
-    assert "Not a directory" in refused(write_model, tmp_path / "notes.txt", *NEW)
+    assert "found a file" in refused(write_model, tmp_path / "notes.txt", *NEW)
     assert "nothing was overwritten" in refused(write_checkpoint, tmp_path / "notes.txt", *NEW)
     assert "regular file" in refused(write_checkpoint, tmp_path, *NEW)
     (tmp_path / CONFIG).write_text('{"format": "of another program"}')
@@ -282,6 +290,69 @@ def test_a_path_that_is_none_is_our_error(write, read):
 def test_a_read_only_directory_is_our_error(write, read, tmp_path):
     tmp_path.chmod(0o500)
     assert "ermission" in refused(write, tmp_path / "it", *NEW)
+
+
+# Asking before saving
+
+
+def everything_below(directory: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None
+        for path in directory.rglob("*")
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "fine"),
+    [
+        *(("new", True), ("new/and/deep", True), ("empty", True), ("model", True), ("link", True)),
+        *(("file", False), ("file/below", False), ("full", False), ("dangling", False)),
+        *(("\0", False), ("x" * 300, False), ("new/" + "x" * 250, False)),
+        *(("/proc/nkcme", False), ("/", False), ("busy", False)),
+    ],
+)
+def test_a_destination_is_refused_exactly_when_a_save_there_would_be(path, fine, tmp_path):
+    (tmp_path / "file").touch()
+    for name in ("full", "empty", ".busy.nkcme-partial"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "full" / "thesis").touch()
+    (tmp_path / ".busy.nkcme-partial" / "thesis").touch()
+    write_model(tmp_path / "model", *OLD)
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    before = everything_below(tmp_path)
+    if fine:
+        check_destination(tmp_path / path)
+        assert everything_below(tmp_path) == before
+        write_model(tmp_path / path, *NEW)
+        assert_same(read_model(tmp_path / path), NEW)
+    else:
+        message = refused(check_destination, tmp_path / path)
+        assert everything_below(tmp_path) == before
+        assert message == refused(write_model, tmp_path / path, *NEW)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_destination_without_permission_is_refused(model, tmp_path):
+    for directory, destination in ((model, model), (tmp_path, tmp_path / "new")):
+        directory.chmod(0o500)
+        assert "ermission" in refused(check_destination, destination)
+        assert "ermission" in refused(write_model, destination, *NEW)
+        directory.chmod(0o700)
+
+
+def test_the_header_says_which_versions_wrote_a_model(model, tmp_path):
+    versions = {"format_version": 1, "library_version": persistence.__version__}
+    assert read_header(model) == versions
+    assert "found nothing" in refused(read_header, tmp_path / "absent")
+    for version in (None, 3, ["9.1"]):
+        reseal(model, library_version=version)
+        assert "library_version" in refused(read_header, model)
+        assert "library_version" in refused(read_model, model)
+
+
+def test_a_checkpoint_file_is_known_by_its_path(tmp_path):
+    assert str(CheckpointFile(tmp_path / "c")) == str(tmp_path / "c")
 
 
 # Crashes

@@ -25,6 +25,8 @@ from nkcme.preprocessing import (
     TableEncoder,
     TargetScaler,
     as_target,
+    checked_weight,
+    repetitions,
 )
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
@@ -138,7 +140,7 @@ def test_the_whole_range_of_float64_is_standardised() -> None:
 
 def test_a_spread_tiny_beside_the_mean_survives() -> None:
     values = np.array([[0.0], [1.0], [2.0], [5.0]])
-    np.testing.assert_allclose(encode(1e9 + values * 2.0**-20), encode(values), rtol=1e-6)
+    np.testing.assert_allclose(encode(1e9 + values * 2.0**-20), encode(values), atol=1e-6)
 
 
 def test_values_far_outside_training_are_clipped() -> None:
@@ -483,12 +485,22 @@ def test_integer_weights_are_repetition(rows: list[tuple[float, str | None, int]
         return
     table = pd.DataFrame({"n": [r[0] for r in rows], "c": np.array([r[1] for r in rows], object)})
     weighted = TableEncoder.fit(table, sample_weight=weight)
-    repeated = TableEncoder.fit(table.loc[table.index.repeat(weight)])
-    for ours, theirs in zip(weighted.columns, repeated.columns, strict=True):
-        assert (ours.kind, ours.categories) == (theirs.kind, theirs.categories)
-        assert ours.has_missing == theirs.has_missing
-        assert ours.mean == pytest.approx(theirs.mean, rel=1e-9, abs=1e-9)
-        assert ours.scale == pytest.approx(theirs.scale, rel=1e-9)
+    repeated = table.loc[table.index.repeat(weight)]
+    assert weighted == TableEncoder.fit(repeated)
+    assert weighted == TableEncoder.fit(repeated.sample(frac=1.0, random_state=0))
+
+
+def test_other_weights_only_compare_rows() -> None:
+    table = np.array([[0.0], [1.0], [5.0]])
+    (column,) = TableEncoder.fit(table, sample_weight=np.array([1.5, 3.0, 0.0])).columns
+    assert column.mean == pytest.approx(2 / 3)
+    assert column.scale == pytest.approx(np.sqrt(2) / 3)
+    for size in (1e-300, 1e300):
+        weight = np.array([1.0, 2.0, 0.0]) * size
+        assert TableEncoder.fit(table, sample_weight=weight).columns[0].mean == pytest.approx(2 / 3)
+    assert repetitions(checked_weight([1.5, 3.0, 0.0], 3)) == 2
+    assert repetitions(checked_weight([1.0, 3.0, 0.0], 3)) == 4
+    assert repetitions(checked_weight([0.5, 0.5, 0.5], 3)) == 3
 
 
 # ------------------------------------------------------------------------------- properties
@@ -673,14 +685,16 @@ def test_a_target_of_tiny_spread_keeps_its_digits() -> None:
     np.testing.assert_allclose(scaler.inverse(scaler.transform(y)), y, rtol=0, atol=1e-6)
 
 
-def test_a_constant_target_has_scale_one() -> None:
-    scaler = TargetScaler.fit(np.array([[7.0, 1.0], [7.0, 3.0]]))
-    np.testing.assert_array_equal(scaler.location, [7.0, 2.0])
-    np.testing.assert_array_equal(scaler.scale, [1.0, 1.0])
+def test_a_constant_target_has_next_to_no_scale_in_any_units() -> None:
+    scaler = TargetScaler.fit(np.array([[7e9, 1.0, 0.0, -7e-9], [7e9, 3.0, 0.0, -7e-9]]))
+    np.testing.assert_array_equal(scaler.location, [7e9, 2.0, 0.0, -7e-9])
+    np.testing.assert_allclose(scaler.scale, [7e3, 1.0, 1e-50, 7e-15], rtol=1e-12)
+    again = TargetScaler.from_config(scaler.to_config())
+    np.testing.assert_array_equal(again.scale, scaler.scale)
 
 
 def test_one_row_is_a_constant_target() -> None:
-    np.testing.assert_array_equal(TargetScaler.fit(np.array([[4.0]])).scale, [1.0])
+    np.testing.assert_allclose(TargetScaler.fit(np.array([[4.0]])).scale, [4e-6])
 
 
 def test_the_scaler_can_leave_targets_alone() -> None:
@@ -700,8 +714,8 @@ def test_target_weights_are_repetition() -> None:
     y = np.array([[1.0], [5.0], [100.0], [2.0]])
     weighted = TargetScaler.fit(y, sample_weight=np.array([1, 3, 0, 2]))
     repeated = TargetScaler.fit(np.array([[1.0], [5.0], [5.0], [5.0], [2.0], [2.0]]))
-    np.testing.assert_allclose(weighted.location, repeated.location)
-    np.testing.assert_allclose(weighted.scale, repeated.scale)
+    np.testing.assert_array_equal(weighted.location, repeated.location)
+    np.testing.assert_array_equal(weighted.scale, repeated.scale)
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def regression(n_steps=60, seed=0, **options):
     plan = Plan(n_steps, 5, chunk_steps=10, patience=options.pop("patience", None))
     return train(
         REGRESSION,
-        jnp.zeros((3, 3)),
+        np.zeros((3, 3), np.float32),
         TABLE,
         FOLDS,
         plan,
@@ -117,6 +117,14 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(uninterrupted
     assert_same_bits(regression(), uninterrupted)
     other = regression(seed=1)
     assert not np.any(np.asarray(other.models["x"]) == np.asarray(uninterrupted.models["x"]))
+
+
+def test_a_program_in_double_precision_gets_the_same_bits(uninterrupted):
+    jax.config.update("jax_enable_x64", True)
+    try:
+        assert_same_bits(regression(), uninterrupted)
+    finally:
+        jax.config.update("jax_enable_x64", False)
 
 
 def test_history_has_an_entry_a_chunk_and_a_value_a_replica(uninterrupted):
@@ -202,7 +210,9 @@ def test_chunks_of_another_length_walk_the_same_path(uninterrupted):
     final = train(*arguments)
     np.testing.assert_array_equal(final.models["steps"], 60.0)
     np.testing.assert_allclose(
-        np.linalg.norm(final.models["x"], axis=1), uninterrupted.history.values["size"][-1], rtol=1e-5
+        np.linalg.norm(final.models["x"], axis=1),
+        uninterrupted.history.values["size"][-1],
+        rtol=1e-5,
     )
 
 
@@ -217,7 +227,12 @@ def test_training_the_same_task_again_traces_nothing():
 
     def run(seed, table):
         return train(
-            task, jnp.zeros((2, 3)), table, Rows(*(a[:2] for a in FOLDS)), Plan(30, 5, 10), keys(2, seed)
+            task,
+            jnp.zeros((2, 3)),
+            table,
+            Rows(*(a[:2] for a in FOLDS)),
+            Plan(30, 5, 10),
+            keys(2, seed),
         )
 
     run(0, TABLE)
@@ -396,7 +411,14 @@ def walk(task, constants, n_steps=40, patience=None, **options):
     rows = Rows.of([np.arange(3)] * n)
     plan = Plan(n_steps, 2, chunk_steps=1, patience=patience)
     return train(
-        task, jnp.array(constants), np.zeros(3), rows, plan, keys(n), validation_rows=rows, **options
+        task,
+        jnp.array(constants),
+        np.zeros(3),
+        rows,
+        plan,
+        keys(n),
+        validation_rows=rows,
+        **options,
     )
 
 
@@ -458,7 +480,9 @@ def test_validation_is_the_weighted_mean_over_many_rows():
 def test_a_loss_that_is_not_finite_stops_training_and_says_whose():
     task = walking(lambda x, c: x)
     task = task._replace(
-        objectives=(Objective(lambda m, b, k: m["x"] / (m["c"] - m["x"]), only("x"), optax.sgd(0.0)),)
+        objectives=(
+            Objective(lambda m, b, k: m["x"] / (m["c"] - m["x"]), only("x"), optax.sgd(0.0)),
+        )
     )
     with pytest.raises(TrainingError, match=r"loss of replica 1 is (nan|inf) after 1 steps"):
         walk(task, [1.0, 0.0])
@@ -548,8 +572,13 @@ def test_outside_the_main_thread_signals_are_left_alone(uninterrupted):
 
 def test_interrupts_restore_the_handler_after_an_error():
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(ValueError, match="inside"), Interrupts() as interrupts:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert interrupts.requested
-        raise ValueError("inside")
+
+    def fail():
+        with Interrupts() as interrupts:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert interrupts.requested
+            raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        fail()
     assert signal.getsignal(signal.SIGINT) is before

@@ -57,13 +57,13 @@ class Atoms(eqx.Module):
         """k(eta_a, eta_b)."""
         if self.spacing is None:
             return kernel.gram(self.locations, self.locations)
-        return toeplitz(kernel.value(self._lags()))
+        return toeplitz(kernel.value(self._lags(self.spacing)))
 
     def self_convolution_gram(self, kernel: DensityKernel) -> Array:
         """The integral of k(eta_a, y) k(y, eta_b) dy."""
         if self.spacing is None:
             return kernel.self_convolution(self.locations[:, None] - self.locations[None, :])
-        return toeplitz(kernel.self_convolution(self._lags()))
+        return toeplitz(kernel.self_convolution(self._lags(self.spacing)))
 
-    def _lags(self) -> Array:
-        return (self.spacing * jnp.arange(self.locations.shape[0]))[:, None]
+    def _lags(self, spacing: Array) -> Array:
+        return (spacing * jnp.arange(self.locations.shape[0]))[:, None]

@@ -59,7 +59,10 @@ class RawColumn:
         if kind in "Mm":
             raise TableError(_dates_refused(where))
         if array.ndim != 1 or kind not in "biufOUT":
-            raise TableError(f"{where} holds {array.dtype} values, {_NEEDED}; convert or drop it")
+            why = ". Complex data not supported" if kind == "c" else ""  # scikit-learn's words
+            raise TableError(
+                f"{where} holds {array.dtype} values, {_NEEDED}{why}; convert or drop it"
+            )
         return cls(where, array.astype(object) if kind in "UT" else array)
 
     @cached_property

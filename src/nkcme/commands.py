@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from nkcme import persistence
+from nkcme.columns import listed
 from nkcme.errors import NkcmeError, TableError
 from nkcme.estimators import NKCME, ConditionalEstimator, load
 from nkcme.evaluation import evaluate
@@ -72,12 +73,10 @@ def report_table(
 def describe_model(model_path: Path) -> dict[str, Any]:
     """What a model file says of itself."""
     model = load(model_path)
-    envelope = json.loads((Path(model_path) / "config.json").read_bytes())  # `load` verified it
     described = {
         "model": str(model_path),
         "estimator": type(model).__name__,
-        "library_version": envelope["library_version"],
-        "format_version": envelope["format_version"],
+        **persistence.read_header(model_path),
         "target": getattr(model, "target_name_", None),
         "outputs": model.n_outputs_,
         "columns": [
@@ -127,15 +126,9 @@ def _features(model: ConditionalEstimator, frame: Any, note: Note) -> Any:
         return frame.drop(columns=getattr(model, "target_name_", None) or [], errors="ignore")
     absent = [name for name in names if name not in frame.columns]
     if absent:
-        raise TableError(f"the table lacks {_listed(absent)}, which the model was fitted on")
+        raise TableError(f"the table lacks {listed(absent)}, which the model was fitted on")
     known = set(names)
     extra = [name for name in frame.columns if name not in known]
     if extra:
-        note(f"ignored what the model does not know: {_listed(extra)}")
+        note(f"ignored what the model does not know: {listed(extra)}")
     return frame[list(names)]
-
-
-def _listed(names: list[Any]) -> str:
-    shown = ", ".join(repr(str(name)) for name in names[:5])
-    what = "column" if len(names) == 1 else "columns"
-    return f"{what} {shown}" + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jax
 import platformdirs
@@ -17,7 +18,8 @@ def use_compilation_cache() -> None:
     A cache the user has configured (or forbidden, with ``JAX_ENABLE_COMPILATION_CACHE=false``) is
     left alone, and a directory that cannot be written costs the cache, not the run.
     """
-    if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
+    config: Any = jax.config  # its flags are not typed
+    if config.jax_compilation_cache_dir or not config.jax_enable_compilation_cache:
         return
     directory = Path(platformdirs.user_cache_dir("nkcme")) / "compiled"
     try:
@@ -26,6 +28,6 @@ def use_compilation_cache() -> None:
         return
     if not os.access(directory, os.W_OK):
         return
-    jax.config.update("jax_compilation_cache_dir", str(directory))
+    config.update("jax_compilation_cache_dir", str(directory))
     # Most of our programs compile in less than the default second, and there are several.
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

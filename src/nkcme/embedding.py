@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -152,15 +152,20 @@ class Embedding(Distribution):
 
         Signed weights can make the variance of the atoms negative; it then counts as zero.
         """
+        with np.errstate(over="ignore"):  # units of 1e200, say, have an infinite square
+            return np.square(self.std())
+
+    def std(self) -> np.ndarray:
+        """The root of `var`, output by output."""
         # About the middle of the atoms: far from zero the two squares would cancel.
         eta = self.atoms - self.atoms.mean(axis=0)
         var = np.maximum(self.weights @ np.square(eta) - np.square(self.weights @ eta), 0.0)
         if self.reading == "smoothed":
             var = var + kernel_class(self.kernel).unit_variance * self.bandwidth**2
-        return self._squeeze(var * np.square(self.scale))
+        return self._squeeze(np.sqrt(var) * self.scale)
 
     def mode(self) -> np.ndarray:
-        """The y of the highest density: on a fine grid in one dimension, among the atoms in more."""
+        """The y of the highest density: on a fine grid for one output, among the atoms for more."""
         points = self.atoms
         if self.n_outputs == 1:
             points = 0.5 * (self._edges[1:] + self._edges[:-1])[:, None]
@@ -385,8 +390,7 @@ class Embedding(Distribution):
     def _kernel(self, method: str, argument: np.ndarray) -> np.ndarray:
         """A method of the kernel in double precision."""
         with jax.enable_x64(True):
-            kernel = kernel_class(self.kernel)(jax.numpy.asarray(self.bandwidth))
-            return np.asarray(getattr(kernel, method)(jax.numpy.asarray(argument)))
+            return np.asarray(_evaluate(self.kernel, method, float(self.bandwidth), argument))
 
     def _need_same_kernel(self, other: Embedding) -> None:
         ours, theirs = self.bandwidth * self.scale, other.bandwidth * other.scale
@@ -440,3 +444,9 @@ class Embedding(Distribution):
                 for i in range(0, self.n_rows, block)
             ]
         )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _evaluate(kernel: str, method: str, bandwidth: jax.Array, argument: jax.Array) -> jax.Array:
+    """A method of the kernel as one program: a few times faster, and without temporary arrays."""
+    return getattr(kernel_class(kernel)(bandwidth), method)(argument)

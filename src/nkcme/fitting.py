@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 import time
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nkcme import persistence, presets
-from nkcme.errors import ModelFileError, NkcmeError, TrainingError
+from nkcme.errors import NkcmeError, TrainingError
 from nkcme.estimators import NKCME
 from nkcme.evaluation import evaluate
 from nkcme.tables import read_table, split_target
@@ -57,7 +56,7 @@ def fit_table(
         raise NkcmeError(f"the test size must be at least 0 and below 1; got {test_size:g}")
     out = Path(os.path.abspath(out))
     checkpoint = checkpoint_of(out)
-    _check_output(out)
+    persistence.check_destination(out)
     _check_checkpoint(checkpoint, resume)
     X, y = split_target(read_table(table), target)
     train, test = _split_rows(len(y), test_size, seed)
@@ -106,32 +105,8 @@ def _split_rows(n_rows: int, test_size: float, seed: int) -> tuple[np.ndarray, n
     return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 
-def _check_output(out: Path) -> None:
-    """Refuse a path at which a model cannot be saved or which holds something else."""
-    if os.path.lexists(out) and not out.is_dir():
-        raise ModelFileError(f"{out} is a file; give a directory to save the model in")
-    if out.is_dir() and os.listdir(out) and not _holds_model(out):
-        raise ModelFileError(f"{out} holds other files than a model; choose another directory")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        for directory in (out.parent, out) if out.is_dir() else (out.parent,):
-            with tempfile.TemporaryFile(dir=directory):
-                pass
-    except OSError as error:
-        raise ModelFileError(
-            f"{out} cannot be written ({error.strerror}); choose another directory"
-        ) from error
-
-
-def _holds_model(directory: Path) -> bool:
-    try:
-        config = json.loads((directory / "config.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and config.get("format") == persistence.FORMAT
-
-
 def _check_checkpoint(checkpoint: Path, resume: bool) -> None:
+    """Refuse a checkpoint that is not as expected, or that could not be written."""
     exists = os.path.lexists(checkpoint)
     if resume and not exists:
         raise NkcmeError(f"nothing to resume: there is no {checkpoint}; run without --resume")
@@ -140,3 +115,12 @@ def _check_checkpoint(checkpoint: Path, resume: bool) -> None:
             f"{checkpoint} is left of a fit that was stopped; add --resume to go on from it, or "
             "delete it to start afresh"
         )
+    if not checkpoint.parent.exists():  # that it can be made, the model's place has shown
+        return
+    try:
+        with tempfile.TemporaryFile(dir=checkpoint.parent):
+            pass
+    except OSError as error:
+        raise NkcmeError(
+            f"{checkpoint} cannot be written ({error.strerror}); choose another place for the model"
+        ) from error

@@ -22,7 +22,7 @@ def herd(
     n_rows, n_candidates = weights.shape[0], gram.shape[0]
     if not n_rows:
         return np.empty((n, 0), np.int32)
-    # A row needs its embedding, the running sum and their difference on the candidates, and n picks.
+    # A row needs its embedding, the running sum and their difference on candidates, and n picks.
     row_bytes = 4 * (3 * n_candidates + weights.shape[1] + n)
     block = int(np.clip((max_memory - 8 * gram.size) // row_bytes, 1, n_rows))
     picks = np.empty((n, n_rows), np.int32)
@@ -38,7 +38,8 @@ def herd(
 
 @partial(jax.jit, static_argnums=3)
 def _herd_block(weights: Array, cross: Array, gram: Array, n: int) -> Array:
-    embedding = weights @ cross
+    # In full: a GPU's default of ten bits would be the error of a thousand super-samples.
+    embedding = jnp.matmul(weights, cross, precision="highest")
 
     def pick(picked_sum: Array, t: Array) -> tuple[Array, Array]:
         # argmax over y of mu(y) - 1/(t+1) sum_{s<t} k(y, y_s); repeats are allowed.

@@ -56,8 +56,9 @@ class SpectralLinear(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         u, v = jax.lax.stop_gradient((self.u, self.v))
-        singular_value = u @ self.linear.weight @ v
-        return (self.linear.weight @ x) / singular_value + self.linear.bias
+        weight = self.linear.weight / (u @ self.linear.weight @ v)
+        normalised = eqx.tree_at(lambda layer: layer.weight, self.linear, weight)
+        return normalised(x)
 
 
 def _power_iteration(weight: Array, u: Array) -> tuple[Array, Array]:

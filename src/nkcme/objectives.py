@@ -4,7 +4,8 @@ Notation of the paper: weights w (batch, m), atoms eta (m, d), targets y (batch,
 
 The gradients are those of the formulas, but two are taken by hand, for a training step is little
 else: the loss reuses w G where automatic differentiation would multiply again, and the derivative
-by the bandwidth, one number, is carried forwards instead of backwards.
+by the bandwidth, one number, is carried forwards instead of backwards. They are first derivatives,
+in reverse mode: a second derivative by the bandwidth would miss a term.
 """
 
 from __future__ import annotations

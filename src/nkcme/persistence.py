@@ -5,14 +5,13 @@ catch accidents but are no signature, so what they cover is validated again behi
 is atomic for one writer at a time: a crash at any moment leaves the old model or the new one.
 """
 
-import errno
 import hashlib
 import json
 import math
 import os
-import re
 import reprlib
 import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from nkcme import strict_json
 from nkcme._version import __version__
+from nkcme.atomic_files import fsync_directory, replacing, write_file
 from nkcme.errors import ModelFileError
 
 FORMAT = "nkcme-model"
@@ -33,16 +34,10 @@ _TENSORS, _NEW_TENSORS = "model.safetensors", "model.safetensors.new"
 _DTYPES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
 _DTYPES |= {"U32": "uint32", "U8": "uint8", "BOOL": "bool"}
 
-# Bounds on what is parsed, so that a small file cannot cost much memory, time or stack.
+# Bounds on what is read, beside those of strict_json.
 _MAX_CONFIG_BYTES = 16 * 2**20
 _MAX_HEADER_BYTES = 100_000_000  # safetensors' own
-_MAX_DEPTH = 64
-_MAX_VALUES = 1_000_000
 _MAX_TENSORS = 10_000
-_MAX_DIGITS = 300  # any such integer still fits a float
-# Possessive, and without need of the closing quote: the scan never goes back, so its time is
-# linear and its memory constant, whatever the file says.
-_JSON_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
 
 _RESTORE = "the file is damaged or not of nkcme: restore a copy, or fit and save again"
 _CHANGE = "change what is saved"
@@ -63,19 +58,16 @@ def write_model(path: PathLike, config: Mapping[str, Any], arrays: Arrays) -> No
         tensors = _pack(_portable(arrays))
         summary = {"bytes": len(tensors), "sha256": _sha256(tensors)}
         text = _seal(FORMAT, config, summary, directory / _CONFIG, indent=2)
-        building = directory.with_name(f".{directory.name}.nkcme-partial")
-        _remove_building(building)
+        building = _building(directory)
         try:
-            if os.path.lexists(directory):
-                _finish_or_discard_interrupted_save(directory)
+            if _prepare(directory, building):
                 _overwrite(directory, text, tensors)
             else:
-                building.mkdir(parents=True)
-                _write_file(building / _TENSORS, tensors)
-                _write_file(building / _CONFIG, text)
-                _fsync_directory(building)
+                write_file(building / _TENSORS, tensors)
+                write_file(building / _CONFIG, text)
+                fsync_directory(building)
                 os.rename(building, directory)
-                _fsync_directory(directory.parent)
+                fsync_directory(directory.parent)
         except OSError:  # a full disk, say: give back the space of half-written files
             with suppress(OSError, ModelFileError):
                 _remove_building(building)
@@ -83,14 +75,29 @@ def write_model(path: PathLike, config: Mapping[str, Any], arrays: Arrays) -> No
             raise
 
 
+def check_destination(path: PathLike) -> None:
+    """Raise the ModelFileError with which `write_model` would refuse `path`, and write nothing.
+
+    For those who have long work to do before they save.
+    """
+    with _only_model_file_errors(path, "written", _CHANGE):
+        directory = Path(path).absolute()
+        building = _building(directory)
+        absent = [parent for parent in building.parents if not os.path.lexists(parent)]
+        try:
+            if _prepare(directory, building):
+                with tempfile.TemporaryFile(dir=directory):
+                    pass
+        finally:
+            for made in (building, *absent):
+                with suppress(OSError):
+                    made.rmdir()
+
+
 def read_model(path: PathLike) -> Contents:
     """Give back the config and the arrays (sorted by name) that `write_model` saved at `path`."""
     with _only_model_file_errors(path, "read", _RESTORE):
-        directory = Path(path)
-        if not directory.is_dir():
-            found = "a file" if directory.exists() else "nothing"
-            remedy = f"give the directory that holds {_CONFIG} and {_TENSORS}"
-            raise _refusal(path, "a model directory", found, remedy)
+        directory = _model_directory(path)
         text = _read_file(directory / _CONFIG, _MAX_CONFIG_BYTES)
         while True:
             document = _unseal(text, FORMAT, directory / _CONFIG)
@@ -105,6 +112,14 @@ def read_model(path: PathLike) -> Contents:
                 text = latest
 
 
+def read_header(path: PathLike) -> dict[str, Any]:
+    """What the model at `path` was written by: `format_version` and `library_version`."""
+    with _only_model_file_errors(path, "read", _RESTORE):
+        config = _model_directory(path) / _CONFIG
+        document = _unseal(_read_file(config, _MAX_CONFIG_BYTES), FORMAT, config)
+        return {key: document[key] for key in ("format_version", "library_version")}
+
+
 def write_checkpoint(path: PathLike, config: Mapping[str, Any], arrays: Arrays) -> None:
     """Save `config` and `arrays` as the one file `path`; a checkpoint there is replaced."""
     with _only_model_file_errors(path, "written", _CHANGE):
@@ -116,15 +131,9 @@ def write_checkpoint(path: PathLike, config: Mapping[str, Any], arrays: Arrays) 
         if head and not head.endswith(_CHECKPOINT_HEAD):
             raise _refusal(file, "a new path or a checkpoint", "another file", _ELSEWHERE)
         file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_name(f"{file.name}.new")
-        new.unlink(missing_ok=True)
-        try:
-            _write_file(new, data)
-            os.replace(new, file)
-        except OSError:
-            new.unlink(missing_ok=True)
-            raise
-        _fsync_directory(file.parent)
+        with replacing(file, file.with_name(f"{file.name}.new")) as new:
+            new.write(data)
+        fsync_directory(file.parent)
 
 
 def read_checkpoint(path: PathLike) -> Contents:
@@ -173,11 +182,10 @@ def _seal(
     """Wrap the caller's config with what a reader needs to recognise and verify it."""
     envelope = {"format": kind, "format_version": FORMAT_VERSION, "library_version": __version__}
     envelope |= {"model": dict(config), "tensors": tensors}
-    _require_text_keys(envelope)
     # Seen as a reader will see it: what it would refuse is refused before a file is touched.
-    document = _parse_json(_to_json(envelope), path, _CHANGE)
-    document["config_sha256"] = _sha256(_to_json(document))
-    text = _to_json(document, indent)
+    document = _parse_json(strict_json.dumps(envelope), path, _CHANGE)
+    document["config_sha256"] = _sha256(strict_json.dumps(document))
+    text = strict_json.dumps(document, indent)
     if len(text) > _MAX_CONFIG_BYTES:
         expected = f"a config of at most {_MAX_CONFIG_BYTES} bytes of JSON"
         raise _refusal(path, expected, f"{len(text)}", "move large values to the arrays")
@@ -196,71 +204,23 @@ def _unseal(text: bytes, kind: str, path: Path) -> dict[str, Any]:
         found = f"{version!r:.20} by nkcme {reprlib.repr(document.get('library_version'))}"
         remedy = f"upgrade nkcme (this is {__version__})" if newer else _RESTORE
         raise _refusal(path, f"format version {FORMAT_VERSION}", found, remedy)
-    if document.pop("config_sha256", None) != _sha256(_to_json(document)):
+    if document.pop("config_sha256", None) != _sha256(strict_json.dumps(document)):
         raise _refusal(path, "the config as it was saved", "an altered one", _RESTORE)
     tensors = document.get("tensors")
     if not isinstance(tensors, dict) or not isinstance(document.get("model"), dict):
         raise _refusal(path, "objects 'model' and 'tensors'", "other types", _RESTORE)
+    if not isinstance(document.get("library_version"), str):
+        raise _refusal(path, "a text 'library_version'", "another type", _RESTORE)
     if type(tensors.get("bytes")) is not int or not isinstance(tensors.get("sha256"), str):
         raise _refusal(path, "'bytes' and 'sha256' of the tensors", "other types", _RESTORE)
     return document
 
 
-def _require_text_keys(value: Any) -> None:
-    """Refuse other keys: JSON would turn 1 into "1" without a word."""
-    if isinstance(value, dict):
-        if other := [key for key in value if not isinstance(key, str)]:
-            raise TypeError(f"the key {other[0]!r} where only text can be one")
-        value = list(value.values())
-    for item in value if isinstance(value, list | tuple) else ():
-        _require_text_keys(item)
-
-
-def _to_json(document: dict[str, Any], indent: int | None = None) -> bytes:
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, sort_keys=True, indent=indent)
-    # Text stays readable; a lone surrogate, which UTF-8 lacks, becomes its JSON escape.
-    return text.encode(errors="backslashreplace")
-
-
 def _parse_json(data: bytes, path: Path, remedy: str = _RESTORE) -> Any:
-    """Parse JSON without duplicates, non-finite numbers, deep nesting or millions of values."""
-    depth = values = 0
-    for token in _JSON_TOKEN.finditer(data):
-        character = data[token.start()]
-        depth += (character in b"[{") - (character in b"]}")
-        values += character in b"[{,"
-        if depth > _MAX_DEPTH or values > _MAX_VALUES:
-            expected = f"JSON of at most {_MAX_DEPTH} levels and {_MAX_VALUES} values"
-            raise _refusal(path, expected, "more", remedy)
     try:
-        return json.loads(
-            data.decode(),
-            object_pairs_hook=_unique_keys,
-            parse_float=_finite_float,
-            parse_int=_bounded_int,
-            parse_constant=_finite_float,
-        )
+        return strict_json.loads(data)
     except ValueError as error:
         raise _refusal(path, "strict JSON", str(error)[:300], remedy) from error
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise ValueError("a key that appears twice in one object")
-    return result
-
-
-def _finite_float(text: str) -> float:
-    if not math.isfinite(value := float(text)):
-        raise ValueError(f"the non-finite number {text[:20]}")
-    return value
-
-
-def _bounded_int(text: str) -> int:
-    if len(text) > _MAX_DIGITS:
-        raise ValueError(f"an integer of {len(text)} digits")
-    return int(text)
 
 
 def _portable(arrays: Arrays) -> dict[str, np.ndarray]:
@@ -335,15 +295,39 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def _model_directory(path: PathLike) -> Path:
+    directory = Path(path)
+    if directory.is_dir():
+        return directory
+    found = "a file" if directory.exists() else "nothing"
+    remedy = f"give the directory that holds {_CONFIG} and {_TENSORS}"
+    raise _refusal(path, "a model directory", found, remedy)
+
+
+def _building(directory: Path) -> Path:
+    """Where a model that is new takes shape, beside its place."""
+    return directory.with_name(f".{directory.name}.nkcme-partial")
+
+
+def _prepare(directory: Path, building: Path) -> bool:
+    """Make ready to save, or refuse; say whether there is a model to replace, or nothing yet."""
+    _remove_building(building)
+    if os.path.lexists(directory):
+        _finish_or_discard_interrupted_save(directory)
+        return True
+    building.mkdir(parents=True)
+    return False
+
+
 def _overwrite(directory: Path, text: bytes, tensors: bytes) -> None:
     """Replace the model in durable steps; the first `os.replace` is the one that commits."""
-    _write_file(directory / _NEW_TENSORS, tensors)
-    _write_file(directory / _NEW_CONFIG, text)
-    _fsync_directory(directory)
+    write_file(directory / _NEW_TENSORS, tensors)
+    write_file(directory / _NEW_CONFIG, text)
+    fsync_directory(directory)
     os.replace(directory / _NEW_CONFIG, directory / _CONFIG)  # carries the new tensors' digest
-    _fsync_directory(directory)
+    fsync_directory(directory)
     os.replace(directory / _NEW_TENSORS, directory / _TENSORS)
-    _fsync_directory(directory)
+    fsync_directory(directory)
 
 
 def _finish_or_discard_interrupted_save(directory: Path) -> None:
@@ -353,6 +337,9 @@ def _finish_or_discard_interrupted_save(directory: Path) -> None:
     the save that follows does not begin by deleting the only good copy.
     """
     text = b"null"
+    expected = "a new path, an empty directory or a model"
+    if not directory.is_dir():
+        raise _refusal(directory, expected, "a file", _ELSEWHERE)
     if set(os.listdir(directory)) - {_NEW_CONFIG, _NEW_TENSORS}:
         try:
             text = _read_file(directory / _CONFIG, _MAX_CONFIG_BYTES)
@@ -360,7 +347,6 @@ def _finish_or_discard_interrupted_save(directory: Path) -> None:
         except (FileNotFoundError, ModelFileError, AttributeError):
             ours = False
         if not ours:
-            expected = "a new path, an empty directory or a model"
             raise _refusal(directory, expected, "other files", _ELSEWHERE)
     (directory / _NEW_CONFIG).unlink(missing_ok=True)
     new_tensors = directory / _NEW_TENSORS
@@ -370,7 +356,7 @@ def _finish_or_discard_interrupted_save(directory: Path) -> None:
         new_tensors.unlink(missing_ok=True)
     else:
         os.replace(new_tensors, directory / _TENSORS)
-    _fsync_directory(directory)
+    fsync_directory(directory)
 
 
 def _live_tensors(directory: Path, expected: dict[str, Any]) -> bytes:
@@ -410,27 +396,6 @@ def _read_file(path: Path, at_most: float = math.inf, first: int | None = None) 
     raise _refusal(path, "a regular file", "a directory, link, pipe or device", _RESTORE)
 
 
-def _write_file(path: Path, data: bytes) -> None:
-    with open(path, "xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _fsync_directory(directory: Path) -> None:
-    """Make renames durable, where the system has a way to (Windows and some mounts do not)."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
-
-
 def _remove_building(building: Path) -> None:
     """Remove what a crashed first save left beside its target."""
     with suppress(FileNotFoundError):
@@ -444,6 +409,9 @@ class CheckpointFile:
 
     def __init__(self, path: PathLike):
         self._path = Path(path)
+
+    def __str__(self) -> str:
+        return str(self._path)
 
     def load(self) -> Contents | None:
         """The checkpoint, or None where there is none yet."""

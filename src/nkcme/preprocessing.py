@@ -10,7 +10,8 @@
   categories are all zeros. Missing is a category of its own where training had it;
 * a column with no value at all in training: one output, always 0.
 
-Rows of weight zero count as absent and integer weights as repetition. Outputs are always finite.
+Rows of weight zero count as absent and whole weights as repetition, to the last bit. The order of
+rows makes no difference. Outputs are always finite.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nkcme.columns import (
     MAX_COLUMNS,
@@ -76,7 +78,7 @@ class TableEncoder:
         cls, X: Any, *, standardize: bool = True, sample_weight: np.ndarray | None = None
     ) -> TableEncoder:
         table = Table.read(X, "X")
-        weight = _checked_weight(sample_weight, table.n_rows)
+        weight = checked_weight(sample_weight, table.n_rows)
         names = table.names or (None,) * table.n_columns
         learned = (_learn(name, raw, weight) for name, raw in zip(names, table, strict=True))
         return cls(tuple(learned), standardize)
@@ -177,7 +179,8 @@ class TableEncoder:
 class TargetScaler:
     """Location and scale of y per output, undone on the way out.
 
-    An output that never varied has scale 1. Arrays may have any leading axes; outputs come last.
+    An output that never varied has next to no scale, a millionth of its size: what is predicted of
+    it has next to no width, whatever its units. Arrays may have any leading axes; outputs come last.
     """
 
     location: np.ndarray
@@ -190,11 +193,12 @@ class TargetScaler:
         """Learn from finite y of shape (rows, outputs)."""
         if not standardize:
             return cls(np.zeros(y.shape[1]), np.ones(y.shape[1]))
-        weight = _checked_weight(sample_weight, len(y))
+        weight = checked_weight(sample_weight, len(y))
         present = weight > 0
         moments = [_moments(column[present], weight[present]) for column in y.T]
         location, scale = np.array(moments, dtype=np.float64).T
-        return cls(location.copy(), np.where(scale > 0, scale, 1.0))
+        narrow = np.maximum(1e-6 * np.abs(location), 1e-50)
+        return cls(location.copy(), np.where(scale > 0, scale, narrow))
 
     def transform(self, y: np.ndarray) -> np.ndarray:
         """y in units of the scale, as float32 (values beyond its range are clipped to it)."""
@@ -265,8 +269,8 @@ def _target_values(raw: RawColumn) -> np.ndarray:
 # ------------------------------------------------------------------------- learning and encoding
 
 
-def _checked_weight(sample_weight: np.ndarray | None, n_rows: int) -> np.ndarray:
-    """Weights of the rows, the largest 1."""
+def checked_weight(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray:
+    """Weights of the rows: whole ones as they are, others relative to the largest."""
     if sample_weight is None:
         return np.ones(n_rows)
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -277,7 +281,17 @@ def _checked_weight(sample_weight: np.ndarray | None, n_rows: int) -> np.ndarray
         )
     if not weight.any():
         raise TableError("sample_weight is zero for every row; give some row a positive weight")
-    return weight / weight.max()
+    return weight if _are_whole(weight) else weight / weight.max()
+
+
+def repetitions(weight: np.ndarray) -> int:
+    """How many rows weighted ones stand for; where weights are not whole, each for one."""
+    return int(weight.sum() if _are_whole(weight) else np.count_nonzero(weight))
+
+
+def _are_whole(weight: np.ndarray) -> bool:
+    """Whether weights count repetitions; their sums are then exact."""
+    return bool(np.all(weight == np.rint(weight))) and float(weight.max()) * len(weight) < 2**53
 
 
 def _learn(name: str | None, raw: RawColumn, weight: np.ndarray) -> Column:
@@ -327,9 +341,23 @@ def _moments(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     base = low * unit
     span = high * unit - base
     share = (values * unit - base) / span
-    mean = float(np.average(share, weights=weight))
-    spread = math.sqrt(np.average((share - mean) ** 2, weights=weight))
+    mean = _average(share, weight)
+    spread = math.sqrt(_average((share - mean) ** 2, weight))
     return min(max((base + mean * span) / unit, low), high), spread * span / unit
+
+
+def _average(share: np.ndarray, weight: np.ndarray) -> float:
+    """The weighted mean of numbers from 0 to 1.
+
+    Where weights are whole, the numbers are rounded so finely that their sum is exact and so
+    coarsely that it has room in a float: it is then the same in any order of rows, and whether a
+    row has weight two or stands there twice.
+    """
+    total = weight.sum()
+    if _are_whole(weight):
+        unit = 2.0 ** max(52 - math.ceil(math.log2(total)), 24)
+        share = np.rint(share * unit) / unit
+    return float(share @ weight / total)
 
 
 def _standardised(values: np.ndarray, mean: Any, scale: Any) -> np.ndarray:

@@ -6,7 +6,6 @@ first pass with the csv module looks at the structure, and what it refuses it re
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import difflib
 import gzip
@@ -21,6 +20,7 @@ from typing import IO, Any, TextIO
 import numpy as np
 import pandas as pd
 
+from nkcme.atomic_files import replacing
 from nkcme.errors import TableError
 from nkcme.preprocessing import as_target
 
@@ -108,20 +108,13 @@ def write_table(frame: pd.DataFrame, path: str | Path | None) -> None:
     extension = _extension(path)
     if not os.path.isdir(path.parent):
         raise TableError(f"{path} cannot be written: no directory {path.parent}; make it first")
-    unfinished = path.with_name(f".{os.getpid()}-{path.name}")
     try:
-        with unfinished.open("wb") as handle:
+        with replacing(path, path.with_name(f".{os.getpid()}-{path.name}")) as handle:
             _write(frame, handle, extension)
-            handle.flush()
-            os.fsync(handle.fileno())
-        unfinished.replace(path)
     except OSError as error:
         raise TableError(
             f"{path} cannot be written: {_reason(error)}; choose another place"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
 
 
 def _write(frame: pd.DataFrame, handle: IO[bytes], extension: str) -> None:

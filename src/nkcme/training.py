@@ -12,10 +12,12 @@ stopped at any chunk and resumed draws what the uninterrupted run drew.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
@@ -30,6 +32,7 @@ from nkcme.errors import TrainingError
 from nkcme.interrupts import Interrupts
 
 PyTree = Any
+AnyArray = Any  # numpy's on the host, JAX's on the device
 
 
 class Objective(NamedTuple):
@@ -72,8 +75,8 @@ class Rows(NamedTuple):
     as two copies of it would be.
     """
 
-    index: np.ndarray  # (replicas, longest) int32
-    total: np.ndarray  # (replicas, longest) uint32, nondecreasing, 2^32 - 1 from the last row on
+    index: AnyArray  # (replicas, longest) int32
+    total: AnyArray  # (replicas, longest) uint32, nondecreasing, 2^32 - 1 from the last row on
 
     @classmethod
     def of(cls, rows: Sequence[np.ndarray], weights: Sequence[np.ndarray] | None = None) -> Rows:
@@ -128,7 +131,12 @@ class Plan:
 
 
 class Checkpoint(Protocol):
-    """Where the state of a run is kept; see `nkcme.persistence.CheckpointFile`."""
+    """Where the state of a run is kept; see `nkcme.persistence.CheckpointFile`.
+
+    Its text says where that is, for messages.
+    """
+
+    def __str__(self) -> str: ...
 
     def load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None: ...
 
@@ -174,6 +182,14 @@ class Trained:
     interrupted: bool
 
 
+@contextmanager
+def _single_precision() -> Iterator[None]:
+    """Whatever the rest of the user's program computes in."""
+    with jax.enable_x64(False):
+        yield
+
+
+@_single_precision()
 def train(
     task: Task,
     constants: PyTree,
@@ -200,7 +216,9 @@ def train(
     group_validation = [_device_rows(validation_rows, g) for g in groups]
     part = partial(jax.tree.map, jnp.asarray)
 
-    with ThreadPoolExecutor(len(groups)) as pool, Interrupts() as interrupts:
+    # A thread inherits no precision; those of the pool keep theirs while they live.
+    single = lambda: jax.enable_x64(False).__enter__()  # noqa: E731
+    with ThreadPoolExecutor(len(groups), initializer=single) as pool, Interrupts() as interrupts:
         states = list(
             pool.map(
                 lambda g: _start(task, keys[g], part(jax.tree.map(lambda c: c[g], constants))),
@@ -209,7 +227,7 @@ def train(
         )
         history, done = History(), 0
         if checkpoint is not None and (found := checkpoint.load()) is not None:
-            states, history, done = _restore(found, states, fingerprint)
+            states, history, done = _restore(found, states, fingerprint, str(checkpoint))
 
         def advance(item: tuple[_State, PyTree, PyTree]) -> tuple[_State, dict[str, np.ndarray]]:
             state, training, validation = item
@@ -222,7 +240,9 @@ def train(
         for length in plan.chunks(done):
             if plan.patience is not None and _all_stopped(states, plan.patience):
                 break  # asked before a chunk, for a checkpoint may be of a run that had stopped
-            results = list(pool.map(advance, zip(states, group_rows, group_validation)))
+            results = list(
+                pool.map(advance, zip(states, group_rows, group_validation, strict=True))
+            )
             states = [state for state, _ in results]
             values = {k: np.concatenate([v[k] for _, v in results]) for k in results[0][1]}
             done += length
@@ -261,7 +281,7 @@ def _groups(n_replicas: int) -> list[slice]:
     """
     n_groups = min(n_replicas, os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
     edges = np.linspace(0, n_replicas, n_groups + 1).astype(int)
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def _device_rows(rows: Rows | None, group: slice) -> Rows | None:
@@ -359,12 +379,13 @@ def _validate(
     A replica whose patience has run out keeps its best, whatever comes later: what it gives back
     does not depend on how long its neighbours go on.
     """
-    assert task.validation is not None
+    validation = task.validation
+    assert validation is not None
 
     def score(model: PyTree, index: Array, total: Array) -> Array:
         # Whole numbers are subtracted: as floats, neighbouring totals would have few digits left.
         weight = jnp.diff(total, prepend=jnp.zeros(1, total.dtype)).astype(jnp.float32) / 2.0**32
-        value = lambda i: task.validation(model, jax.tree.map(lambda leaf: leaf[i[None]], table))[0]  # noqa: E731
+        value = lambda i: validation(model, jax.tree.map(lambda leaf: leaf[i[None]], table))[0]  # noqa: E731
         return jnp.sum(weight * jax.lax.map(value, index, batch_size=1024))
 
     scores = jax.vmap(score)(state.model, rows.index, rows.total)
@@ -410,14 +431,17 @@ def _snapshot(
 
 
 def _restore(
-    found: tuple[dict[str, Any], dict[str, np.ndarray]], states: list[_State], fingerprint: str
+    found: tuple[dict[str, Any], dict[str, np.ndarray]],
+    states: list[_State],
+    fingerprint: str,
+    where: str,
 ) -> tuple[list[_State], History, int]:
     """The states of a checkpoint, in the groups of ``states``."""
     config, arrays = found
     if config.get("fingerprint") != fingerprint:
         raise TrainingError(
-            "the checkpoint is of another run (other data, parameters or seed): give another "
-            "checkpoint path, or delete this one to start afresh"
+            f"the checkpoint {where} is of another run (other data, parameters or seed): give "
+            "another path, or delete this one to start afresh"
         )
     restored, first = [], 0
     for state in states:
@@ -429,8 +453,8 @@ def _restore(
             saved = arrays.get(f"state{jax.tree_util.keystr(path)}")
             if saved is None or saved[group].shape != leaf.shape:
                 raise TrainingError(
-                    "the checkpoint was written by other versions of the libraries: delete it to "
-                    "start afresh"
+                    f"the checkpoint {where} was written by other versions of the libraries: "
+                    "delete it to start afresh"
                 )
             return jnp.asarray(saved[group], leaf.dtype)
 

@@ -20,28 +20,40 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from nkcme._version import __version__
+from nkcme.columns import Table
 from nkcme.distribution import Distribution
 from nkcme.errors import ModelFileError, NkcmeError, TableError
-from nkcme.preprocessing import TableEncoder, TargetScaler, as_target
+from nkcme.preprocessing import (
+    TableEncoder,
+    TargetScaler,
+    as_target,
+    checked_weight,
+    repetitions,
+)
 
 #: Rows predicted at once; what is asked of them is kept, the rest is not.
 BLOCK_ROWS = 8192
 
 
 class Encoded(NamedTuple):
-    """A training set as a subclass sees it: standardised, finite, two-dimensional, float32."""
+    """A training set as a subclass sees it: standardised, finite, two-dimensional, float32.
+
+    Its rows are distinct, of positive weight, and in an order of their own: what is learned depends
+    neither on the order of the table nor on whether a row has weight two or stands there twice.
+    """
 
     x: np.ndarray  # (n, p)
     y: np.ndarray  # (n, d)
-    weight: np.ndarray | None  # (n,)
+    weight: np.ndarray  # (n,)
     x_validation: np.ndarray | None
     y_validation: np.ndarray | None
+    n_rows: int  # of the table, repetitions counted; what depends on its size goes by this
     seed: int
 
     def digest(self) -> str:
         """Of the data and the seed, to know a checkpoint's run again."""
-        sha = hashlib.sha256(str(self.seed).encode())
-        for array in self[:-1]:
+        sha = hashlib.sha256(f"{self.n_rows} {self.seed}".encode())
+        for array in (self.x, self.y, self.weight, self.x_validation, self.y_validation):
             sha.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
         return sha.hexdigest()
 
@@ -93,6 +105,11 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         ``X`` is an array or a pandas or polars frame with numeric, boolean, categorical or text
         columns, missing values allowed; ``y`` has one column or several. ``X_val`` and ``y_val``,
         where given, decide which state of training is kept.
+
+        Whole numbers as ``sample_weight`` are repetitions: a row of weight two counts as two rows,
+        and the fit is the same to the last bit. Other weights only say how rows compare; divide
+        whole ones by their mean if that is what they are meant to say. The order of rows makes no
+        difference.
         """
         encoded = self._encode_training(X, y, sample_weight, X_val, y_val)
         self._accept_checked(self._train([encoded])[0])
@@ -132,47 +149,58 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         n = len(X)
         if len(target) != n:
             raise TableError(f"X has {n} rows and y has {len(target)}: they must have the same")
-        if n < 2:
-            raise TableError(f"expected at least 2 rows to learn from, got n_samples = {n}")
-        weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, target, dtype=np.float64, ensure_non_negative=True
+            sample_weight = _check_sample_weight(sample_weight, target, dtype=np.float64)
+        weight = checked_weight(sample_weight, n)
+        n_rows = repetitions(weight)
+        if n_rows < 2:
+            raise TableError(
+                f"expected at least 2 rows to learn from, got n_samples = {n_rows}; add rows"
             )
-            if not weight.sum() > 0:
-                raise TableError("sample_weight must have a positive sum; all are zero")
         self.y_ndim_ = target.ndim
         columns = target.reshape(n, -1)
         self.n_outputs_ = columns.shape[1]
-        self.encoder_ = TableEncoder.fit(X, standardize=self.standardize, sample_weight=weight)
-        self.scaler_ = TargetScaler.fit(columns, standardize=self.standardize, sample_weight=weight)
-        validation = (None, None)
-        if (X_val is None) != (y_val is None):
-            raise NkcmeError("give X_val and y_val together, or neither")
-        if X_val is not None:
-            held_out = as_target(y_val)
-            x_held_out = self.encoder_.transform(self._checked_table(X_val, reset=False))
-            if len(held_out) != len(x_held_out):
-                raise TableError(f"X_val has {len(x_held_out)} rows and y_val {len(held_out)}")
-            validation = (x_held_out, self.scaler_.transform(held_out.reshape(len(held_out), -1)))
+        if not isinstance(self.standardize, bool | np.bool_):
+            raise NkcmeError(f"standardize must be True or False; got {self.standardize!r}")
+        standardize = bool(self.standardize)
+        self.encoder_ = TableEncoder.fit(X, standardize=standardize, sample_weight=weight)
+        self.scaler_ = TargetScaler.fit(columns, standardize=standardize, sample_weight=weight)
         return Encoded(
-            self.encoder_.transform(X),
-            self.scaler_.transform(columns),
-            weight,
-            *validation,
+            *_distinct_rows(self.encoder_.transform(X), self.scaler_.transform(columns), weight),
+            *self._encode_validation(X_val, y_val),
+            n_rows,
             int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
+
+    def _encode_validation(
+        self, X_val: Any, y_val: Any
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        if (X_val is None) != (y_val is None):
+            raise NkcmeError("give X_val and y_val together, or neither")
+        if X_val is None:
+            return None, None
+        y = as_target(y_val)
+        y = y.reshape(len(y), -1)
+        x = self.encoder_.transform(self._checked_table(X_val, reset=False))
+        if len(y) != len(x):
+            raise TableError(f"X_val has {len(x)} rows and y_val {len(y)}: they must have the same")
+        if y.shape[1] != self.n_outputs_:
+            raise TableError(
+                f"y has {self.n_outputs_} outputs and y_val {y.shape[1]}: they must have the same"
+            )
+        return x, self.scaler_.transform(y)
 
     def _checked_table(self, X: Any, *, reset: bool) -> Any:
         """X after scikit-learn's checks, as far as they apply to tables of anything."""
         if hasattr(X, "columns") or hasattr(X, "__dataframe__"):
             if reset:
+                Table.read(X, "X")  # says what is wrong with a frame before scikit-learn stumbles
                 validate_data(self, X, skip_check_array=True)
             return X  # names, kinds and order are the encoder's business
         kind = np.asarray(X).dtype.kind if isinstance(X, np.ndarray | list | tuple) else ""
-        if kind in "OUS" and kind:
-            return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
-        return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
+        dtype = None if kind and kind in "OUS" else "numeric"
+        # That numbers are finite or missing the encoder sees, and it names the column and row.
+        return validate_data(self, X, reset=reset, dtype=dtype, ensure_all_finite=False)
 
     # --- asking -------------------------------------------------------------------------------
 
@@ -276,9 +304,10 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         estimator.encoder_ = TableEncoder.from_config(config.get("encoder"))
         estimator.scaler_ = TargetScaler.from_config(config.get("scaler"))
         estimator.n_outputs_ = len(estimator.scaler_.location)
-        estimator.y_ndim_ = config.get("y_ndim")
-        if estimator.y_ndim_ not in (1, 2) or (estimator.y_ndim_ == 1 < estimator.n_outputs_):
-            raise ModelFileError(f"y_ndim must be 1 or 2; the file says {estimator.y_ndim_!r}")
+        y_ndim = config.get("y_ndim")
+        if y_ndim not in (1, 2) or (y_ndim == 1 < estimator.n_outputs_):
+            raise ModelFileError(f"y_ndim must be 1 or 2; the file says {y_ndim!r}")
+        estimator.y_ndim_ = int(y_ndim)
         estimator.n_features_in_ = len(estimator.encoder_.columns)
         if estimator.encoder_.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(estimator.encoder_.feature_names, object)
@@ -298,6 +327,21 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         text = json.dumps(_as_json(parameters), sort_keys=True)
         digests = [d.digest() for d in datasets]
         return hashlib.sha256("\n".join([__version__, text, *digests]).encode()).hexdigest()
+
+
+def _distinct_rows(
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The distinct rows of (x, y) and their total weights, sorted, less those of weight zero."""
+    table = np.concatenate([x, y], axis=1)
+    if not weight.all():
+        table, weight = table[weight > 0], weight[weight > 0]
+    table += 0.0  # what is -0 is now 0: rows are compared by their bytes
+    as_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize)))[:, 0]
+    _, first, place = np.unique(as_bytes, return_index=True, return_inverse=True)
+    table = table[first]
+    total = np.bincount(place, weights=weight)
+    return np.ascontiguousarray(table[:, : x.shape[1]]), table[:, x.shape[1] :].copy(), total
 
 
 def _as_json(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -20,8 +21,8 @@ from nkcme.atoms import Atoms
 from nkcme.embedding import READINGS, Embedding
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import ConditionalEstimator, Encoded
-from nkcme.kernels import DensityKernel, kernel_class
-from nkcme.networks import MLP
+from nkcme.kernels import KERNELS, DensityKernel, kernel_class
+from nkcme.networks import ACTIVATIONS, HEADS, MLP
 from nkcme.objectives import rkhs_loss, sq_loss
 from nkcme.progress import TrainingBar, wants_progress
 from nkcme.training import Objective, Plan, Rows, Task, Trained, train
@@ -173,7 +174,7 @@ class NKCME(ConditionalEstimator):
     def _train(self, datasets: Sequence[Encoded]) -> list[_Fitted]:
         self._check_parameters()
         tables = [_Table.of(data, self.validation_fraction) for data in datasets]
-        n_rows = int(np.mean([len(t.rows) for t in tables]))
+        n_rows = int(np.mean([t.n_rows for t in tables]))
         plan = Plan(self._n_steps(n_rows), self.batch_size, patience=self.patience)
         spec = self._spec(datasets[0].x.shape[1], datasets[0].y.shape[1], plan.n_steps, n_rows)
         first_rows = np.cumsum([0] + [len(t.x) for t in tables[:-1]])
@@ -221,16 +222,16 @@ class NKCME(ConditionalEstimator):
         return default_steps(n_rows)
 
     def _atoms(self, data: Encoded) -> Atoms:
-        present = data.y if data.weight is None else data.y[data.weight > 0]
         if data.y.shape[1] == 1:
-            return Atoms.grid(*(jnp.asarray(v, jnp.float32) for v in _range(present)), self.n_atoms)
-        distinct = np.unique(present, axis=0)
+            low, high = (jnp.asarray(v, jnp.float32) for v in _range(data.y))
+            return Atoms.grid(low, high, self.n_atoms)
+        distinct = np.unique(data.y, axis=0)
         if len(distinct) <= self.n_atoms:
             # Rows of one batch need one shape, so too few distinct points are repeated.
             return Atoms.points(jnp.asarray(np.resize(distinct, (self.n_atoms, distinct.shape[1]))))
         means = KMeans(self.n_atoms, n_init=1, max_iter=50, random_state=data.seed)
-        weight = None if data.weight is None else data.weight[data.weight > 0]
-        return Atoms.points(jnp.asarray(means.fit(present, sample_weight=weight).cluster_centers_))
+        means.fit(data.y, sample_weight=data.weight)
+        return Atoms.points(jnp.asarray(means.cluster_centers_))
 
     def _spec(self, n_in: int, n_out: int, n_steps: int, n_rows: int) -> _Spec:
         floor, decay = self.bandwidth_floor, self.weight_decay
@@ -267,7 +268,9 @@ class NKCME(ConditionalEstimator):
         return CheckpointFile(Path(self.checkpoint))
 
     def _check_parameters(self) -> None:
-        kernel_class(self.kernel)
+        _one_of("kernel", self.kernel, tuple(KERNELS))
+        _one_of("activation", self.activation, tuple(ACTIVATIONS))
+        _one_of("head", self.head, tuple(HEADS))
         _one_of("bandwidth_update", self.bandwidth_update, ("joint", "iterative", "fixed"))
         _one_of("schedule", self.schedule, tuple(SCHEDULES))
         _one_of("reading", self.reading, ("auto", *READINGS))
@@ -276,8 +279,10 @@ class NKCME(ConditionalEstimator):
         for name in ("epochs", "patience"):
             if getattr(self, name) is not None:
                 _whole(name, getattr(self, name))
-        for width in self.hidden:
+        for width in _listed("hidden", self.hidden):
             _whole("each of hidden", width)
+        for layer in _listed("spectral_norm", self.spectral_norm):
+            _whole("each of spectral_norm", layer, least=None)
         for name in ("bandwidth", "learning_rate"):
             _number(name, getattr(self, name), above=0.0)
         if self.bandwidth_learning_rate is not None:
@@ -287,6 +292,10 @@ class NKCME(ConditionalEstimator):
                 _number(name, getattr(self, name), least=0.0)
         _number("beta2", self.beta2, above=0.0, below=1.0)
         _number("validation_fraction", self.validation_fraction, least=0.0, below=1.0)
+        if not isinstance(self.verbose, bool | np.bool_) and self.verbose != "auto":
+            raise NkcmeError(f'verbose must be True, False or "auto"; got {self.verbose!r}')
+        if not isinstance(self.checkpoint, str | os.PathLike | None):
+            raise NkcmeError(f"checkpoint must be a path or None; got {self.checkpoint!r}")
 
     # --- prediction ---------------------------------------------------------------------------
 
@@ -320,9 +329,10 @@ class NKCME(ConditionalEstimator):
         return {"n_steps": self.n_steps_}, arrays
 
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.n_steps_ = config.get("n_steps")
-        if not isinstance(self.n_steps_, int):
-            raise ModelFileError(f"n_steps must be a whole number; the file says {self.n_steps_!r}")
+        n_steps = config.get("n_steps")
+        if not isinstance(n_steps, int):
+            raise ModelFileError(f"n_steps must be a whole number; the file says {n_steps!r}")
+        self.n_steps_ = n_steps
         try:
             self._check_parameters()
             spec = self._spec(self.encoder_.n_outputs, self.n_outputs_, self.n_steps_, n_rows=1)
@@ -497,21 +507,21 @@ class _Table(NamedTuple):
     weight: np.ndarray
     held_out: np.ndarray
     held_out_weight: np.ndarray
+    n_rows: int  # to draw from, repetitions counted
 
     @classmethod
     def of(cls, data: Encoded, validation_fraction: float) -> _Table:
-        weight = np.ones(len(data.x)) if data.weight is None else data.weight
-        present = np.flatnonzero(weight > 0)  # rows of weight zero count as absent
-        n = len(present)
-        if data.x_validation is not None:
+        n, weight = len(data.x), data.weight
+        if data.x_validation is not None and data.y_validation is not None:
             x = np.concatenate([data.x, data.x_validation])
             y = np.concatenate([data.y, data.y_validation])
-            held_out = np.arange(len(data.x), len(x))
-            return cls(x, y, present, weight[present], held_out, np.ones(len(held_out)))
-        order = present[np.random.default_rng(data.seed).permutation(n)]
+            held_out = np.arange(n, len(x))
+            return cls(x, y, np.arange(n), weight, held_out, np.ones(len(x) - n), data.n_rows)
+        order = np.random.default_rng(data.seed).permutation(n)
         n_held_out = min(int(np.ceil(validation_fraction * n)), n - 1)
         rows, held_out = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
-        return cls(data.x, data.y, rows, weight[rows], held_out, weight[held_out])
+        n_rows = max(round(data.n_rows * weight[rows].sum() / weight.sum()), 1)
+        return cls(data.x, data.y, rows, weight[rows], held_out, weight[held_out], n_rows)
 
 
 class _Fitted(NamedTuple):
@@ -584,13 +594,21 @@ def _need_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]
 
 
 def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise NkcmeError(f"{name} must be one of {', '.join(known)}; got {value!r}")
 
 
-def _whole(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise NkcmeError(f"{name} must be a whole number of at least 1; got {value!r}")
+def _whole(name: str, value: Any, least: int | None = 1) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or (least is not None and value < least):
+        bound = "" if least is None else f" of at least {least}"
+        raise NkcmeError(f"{name} must be a whole number{bound}; got {value!r}")
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if not isinstance(values, list | tuple | np.ndarray) or np.ndim(values) != 1:
+        raise NkcmeError(f"{name} must be a list of whole numbers, as (64, 64); got {values!r}")
+    return list(values)
 
 
 def _number(
