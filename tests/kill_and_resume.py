@@ -116,10 +116,11 @@ def differences(ours: Path, theirs: Path) -> list[str]:
         ]
 
 
-def run(kills: int, seed: int, folder: Path) -> int:
+def run(kills: int, seed: int, warm: bool, folder: Path) -> int:
     dice = random.Random(seed)
     begun = time.monotonic()
-    finished(folder, start(folder, None, folder / "undisturbed.npz", "cache-undisturbed"))
+    caches = ("cache", "cache" if warm else "cache-killed")
+    finished(folder, start(folder, None, folder / "undisturbed.npz", caches[0]))
     duration = time.monotonic() - begun
     with np.load(folder / "undisturbed.npz") as arrays:
         steps = arrays["history/step"]
@@ -133,7 +134,7 @@ def run(kills: int, seed: int, folder: Path) -> int:
         runs += 1
         checkpoint, out = folder / f"{runs}.ckpt", folder / f"{runs}.npz"
         while True:
-            worker = start(folder, checkpoint, out, "cache-killed")
+            worker = start(folder, checkpoint, out, caches[1])
             if done >= kills:
                 finished(folder, worker)
                 break
@@ -164,6 +165,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--warm",
+        action="store_true",
+        help="let the killed fits use the programs that the first has compiled, to save time",
+    )
     parser.add_argument("--worker", nargs="+", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -171,7 +177,7 @@ def main() -> int:
         work(checkpoint[0] if checkpoint else None, out)
         return 0
     with tempfile.TemporaryDirectory(prefix="nkcme-kills-") as folder:
-        return run(arguments.kills, arguments.seed, Path(folder))
+        return run(arguments.kills, arguments.seed, arguments.warm, Path(folder))
 
 
 if __name__ == "__main__":

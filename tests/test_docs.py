@@ -67,7 +67,7 @@ def blocks(page: Path) -> list[Block]:
             inside = Block(line.strip().removeprefix("```"), "", number + 1, above)
         elif fence and inside is not None:
             found.append(inside)
-            inside = None
+            inside, above = None, ""
         elif inside is not None:
             inside.text += line + "\n"
         elif line.strip():

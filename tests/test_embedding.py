@@ -459,6 +459,17 @@ def test_several_outputs_read_atomically_are_their_atoms():
         dist.pdf(at)
 
 
+def test_signed_weights_of_several_outputs_have_the_cdf_they_have():
+    """A limit: there is no table to make it monotone. Draws are of the positive part."""
+    weights = np.array([[1.5, -0.5, -0.5, 0.5]])
+    for reading in READINGS:
+        dist = Embedding(ATOMS_2D, weights, bandwidth=0.01, reading=reading)
+        corners = np.array([[-0.9, 0.6], [0.1, 0.6], [1.1, 1.6]])
+        np.testing.assert_allclose(dist.cdf(corners, grid=True), [[1.5, 1.0, 1.0]], atol=1e-9)
+        drawn = np.round(dist.rvs(500, 0), 0)
+        assert not np.any(np.all(drawn == [0.0, 0.0], axis=-1))
+
+
 def test_what_has_no_meaning_for_several_outputs_says_so():
     dist = plane_case()
     for ask in (lambda: dist.ppf(0.5), lambda: dist.crps(np.zeros(2)), lambda: dist.interval()):
@@ -579,6 +590,10 @@ def test_unsorted_and_repeated_atoms_are_the_same_measure():
         np.testing.assert_allclose(a.var(), b.var(), rtol=1e-12)
         np.testing.assert_array_equal(a.mode(), b.mode())
     np.testing.assert_allclose(tidy.mmd(untidy), 0.0, atol=1e-7)
+    twins = Embedding([0.0, np.nextafter(1.0, 0.0), 1.0, 2.0], [[0.2, 0.2, 0.3, 0.3]])
+    atomic = tidy.read("atomic")
+    np.testing.assert_allclose(twins.read("atomic").ppf(LEVELS), atomic.ppf(LEVELS), rtol=1e-12)
+    np.testing.assert_allclose(twins.read("atomic").pdf(1.0), atomic.pdf(1.0), rtol=1e-12)
 
 
 def test_rows_that_are_no_distribution_still_answer():

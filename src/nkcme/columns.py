@@ -154,8 +154,9 @@ class Table:
         n_rows, n_columns = data.shape
         if not n_rows or not n_columns:
             raise TableError(
-                f"{what} is empty: it has {n_rows} rows and {n_columns} columns; pass at least one "
-                "of each"
+                f"{what} is empty: {n_rows} sample(s) and {n_columns} feature(s) (shape="
+                f"({n_rows}, {n_columns})) while a minimum of 1 is required; pass at least one of "
+                "each"
             )
         if n_columns > MAX_COLUMNS:
             raise TableError(

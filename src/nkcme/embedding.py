@@ -10,7 +10,8 @@ mu = sum_a w_a k(eta_a, .) can be read in two ways (docs/readings.md has the tab
 Within a reading `pdf` integrates to one, `cdf` is its integral and `ppf` inverts it. Weights may be
 signed. A density may then dip below zero: `pdf` shows it as it is, and `pdf(clip=True)` its
 positive part, renormalised. `cdf`, `ppf`, `rvs` and `crps` always belong to the latter, so there is
-one monotone CDF and quantiles cannot cross.
+one monotone CDF and quantiles cannot cross. Only for several outputs is `cdf` that of the weights
+as they are, so that with signed ones it need not be monotone.
 """
 
 from __future__ import annotations
@@ -355,8 +356,10 @@ class Embedding(Distribution):
 
     @cached_property
     def _cell_starts(self) -> np.ndarray:
-        """The first atom of each cell of the atomic reading: equal atoms share one."""
-        return np.flatnonzero(np.diff(self.atoms[:, 0], prepend=-np.inf) > 0)
+        """The first atom of each cell of the atomic reading: (all but) equal atoms share one."""
+        eta = self.atoms[:, 0]
+        room = max(1e-9 * (eta[-1] - eta[0]), 1e-15 * np.max(np.abs(eta)))
+        return np.flatnonzero(np.diff(eta, prepend=-np.inf) > room)
 
     @property
     def _cell_masses(self) -> np.ndarray:

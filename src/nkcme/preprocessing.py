@@ -180,7 +180,7 @@ class TargetScaler:
     """Location and scale of y per output, undone on the way out.
 
     An output that never varied has next to no scale, a millionth of its size: what is predicted of
-    it has next to no width, whatever its units. Arrays may have any leading axes; outputs come last.
+    it has next to no width, whatever its units. Arrays may have any leading axes; outputs are last.
     """
 
     location: np.ndarray

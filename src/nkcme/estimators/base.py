@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -192,9 +193,10 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
 
     def _checked_table(self, X: Any, *, reset: bool) -> Any:
         """X after scikit-learn's checks, as far as they apply to tables of anything."""
+        if not issparse(X):
+            Table.read(X, "X")  # says in one line what is no table
         if hasattr(X, "columns") or hasattr(X, "__dataframe__"):
             if reset:
-                Table.read(X, "X")  # says what is wrong with a frame before scikit-learn stumbles
                 validate_data(self, X, skip_check_array=True)
             return X  # names, kinds and order are the encoder's business
         kind = np.asarray(X).dtype.kind if isinstance(X, np.ndarray | list | tuple) else ""
