@@ -660,3 +660,15 @@ def test_scipys_integrator_agrees_about_one_row():
     density = lambda y: dist.pdf(y, clip=True)[0]  # noqa: E731
     total, _ = integrate.quad(density, -6.0, 6.0, points=list(ETA), limit=60, epsabs=1e-5)
     assert total == pytest.approx(1.0, abs=2e-3)
+
+
+def test_mode_of_several_outputs_read_atomically_is_the_heaviest_atom() -> None:
+    atoms = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 1.0]])
+    dist = Embedding(atoms, [[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]], location=1.0, reading="atomic")
+    np.testing.assert_allclose(dist.mode(), atoms[[1, 0]] + 1.0)
+
+
+def test_witness_pairs_one_row_with_every_row() -> None:
+    dist = Embedding(np.linspace(-1, 1, 5), np.eye(5)[:3], bandwidth=0.5)
+    values = dist.witness(dist[0], [0.3, 0.3, 0.3])
+    np.testing.assert_allclose(values, dist.pdf(0.3) - dist[0].pdf(0.3))

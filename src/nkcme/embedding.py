@@ -166,8 +166,11 @@ class Embedding(Distribution):
         return self._squeeze(np.sqrt(var) * self.scale)
 
     def mode(self) -> np.ndarray:
-        """The y of the highest density: on a fine grid for one output, among the atoms for more."""
+        """The y of the highest density: on a fine grid for one output, among the atoms for more
+        (read atomically, the heaviest)."""
         points = self.atoms
+        if self.n_outputs > 1 and self.reading == "atomic":
+            return self._from_standard(points[self.weights.argmax(axis=1)])
         if self.n_outputs == 1:
             points = 0.5 * (self._edges[1:] + self._edges[:-1])[:, None]
             if self.reading == "smoothed":
@@ -237,8 +240,11 @@ class Embedding(Distribution):
         return np.sqrt(np.maximum(square, 0.0))
 
     def witness(self, other: Embedding, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
-        """mu(y) - nu(y), positive where the first has more mass; ``y`` as in `pdf`."""
+        """mu(y) - nu(y), positive where the first has more mass; ``y`` as in `pdf`. A batch of one
+        row goes with every row."""
         self._need_same_kernel(other)
+        if len(other) == 1:
+            other = other[np.zeros(len(self), int)]
         ours = self.read("smoothed").pdf(y, grid=grid)
         return ours - other.read("smoothed").pdf(y, grid=grid)
 

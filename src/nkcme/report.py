@@ -6,12 +6,10 @@ The only place that imports plotly, whose script is written into the file. The p
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import errno
 import html
 import os
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -24,6 +22,7 @@ from plotly.offline import get_plotlyjs
 from nkcme import metrics
 from nkcme import report_charts as charts
 from nkcme._version import __version__
+from nkcme.atomic_files import replacing
 from nkcme.errors import NkcmeError
 from nkcme.evaluation import NOMINAL, Evaluation, as_table, ask_rows, native
 from nkcme.fan import Features
@@ -46,26 +45,14 @@ def write_report(
     number a row; ``target`` is the name of y. The file appears whole or not at all.
     """
     path = Path(path)
-    with _whole_file(path) as unfinished:
-        page = _page(model, X, y, title, str(target))
-        # Half a surrogate pair in a column name must not cost the user the report.
-        unfinished.write_bytes(page.encode("utf-8", "replace"))
-
-
-@contextlib.contextmanager
-def _whole_file(path: Path) -> Iterator[Path]:
-    """A file to write that takes the place of ``path`` at the end; a bad path fails at once."""
     try:
         if path.exists() and not path.is_file():
             raise OSError(errno.EEXIST, "it is there and is no file")
-        unfinished = path.with_name(f".{os.getpid()}-{path.name}")
-        unfinished.touch()
-        try:
-            yield unfinished
-            os.replace(unfinished, path)
-        finally:
-            with contextlib.suppress(OSError):
-                unfinished.unlink()
+        # Opened first: a bad path fails before the work, not after it.
+        with replacing(path, path.with_name(f".{os.getpid()}-{path.name}")) as file:
+            page = _page(model, X, y, title, str(target))
+            # Half a surrogate pair in a column name must not cost the user the report.
+            file.write(page.encode("utf-8", "replace"))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise NkcmeError(

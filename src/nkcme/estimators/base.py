@@ -60,7 +60,11 @@ class Encoded(NamedTuple):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended a fit; the estimator is fitted with what it had learned by then."""
+    """Ctrl-C ended a fit; its ``models`` are fitted with what they had learned by then."""
+
+    def __init__(self, message: str, models: Sequence[ConditionalEstimator] = ()):
+        super().__init__(message)
+        self.models = list(models)
 
 
 class ConditionalEstimator(RegressorMixin, BaseEstimator):
@@ -113,7 +117,9 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         difference.
         """
         encoded = self._encode_training(X, y, sample_weight, X_val, y_val)
-        self._accept_checked(self._train([encoded])[0])
+        trained = self._train([encoded])[0]
+        self._accept(trained)
+        _raise_if_interrupted(trained, [self])
         return self
 
     def fit_many(self, datasets: Sequence[tuple[Any, Any]]) -> list[Self]:
@@ -128,19 +134,16 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
             copy = clone(self).set_params(random_state=int(rng.randint(2**31 - 1)))
             encoded.append(copy._encode_training(X, y, None, None, None))
             clones.append(copy)
-        if len({(e.x.shape[1], e.y.shape[1]) for e in encoded}) > 1:
-            raise NkcmeError("fit_many needs data sets with the same encoded columns and outputs")
-        for copy, trained in zip(clones, self._train(encoded), strict=True):
-            copy._accept_checked(trained)
-        return clones
-
-    def _accept_checked(self, trained: Any) -> None:
-        self._accept(trained)
-        if getattr(trained, "interrupted", False):
-            raise TrainingInterrupted(
-                f"stopped by Ctrl-C after {trained.n_steps} steps; the estimator holds that state. "
-                "To go on later, fit again with the same data, parameters and checkpoint=PATH"
+        if len({(e.x.shape[1], e.y.shape[1]) for e in encoded}) != 1:
+            raise NkcmeError(
+                "fit_many needs at least one data set, and all with the same encoded columns and "
+                "outputs"
             )
+        trained = self._train(encoded)
+        for copy, state in zip(clones, trained, strict=True):
+            copy._accept(state)
+        _raise_if_interrupted(trained[0], clones)
+        return clones
 
     def _encode_training(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, X_val: Any, y_val: Any
@@ -329,6 +332,16 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         text = json.dumps(_as_json(parameters), sort_keys=True)
         digests = [d.digest() for d in datasets]
         return hashlib.sha256("\n".join([__version__, text, *digests]).encode()).hexdigest()
+
+
+def _raise_if_interrupted(trained: Any, models: Sequence[ConditionalEstimator]) -> None:
+    """Tell of Ctrl-C only once the models hold what was learned."""
+    if getattr(trained, "interrupted", False):
+        raise TrainingInterrupted(
+            f"stopped by Ctrl-C after {trained.n_steps} steps; the estimator holds that state. "
+            "To go on later, fit again with the same data, parameters and checkpoint=PATH",
+            models,
+        )
 
 
 def _distinct_rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -78,9 +77,15 @@ class NKCME(ConditionalEstimator):
         Learn it with the weights on one loss, in turns on the SQ loss, or not at all.
     bandwidth_period : int
         With ``"iterative"``, update it every so many steps.
-    learning_rate, bandwidth_learning_rate, weight_decay, beta2 : float
-        Of AdamW. ``bandwidth_learning_rate=None`` gives the bandwidth the network's;
-        ``weight_decay=None`` chooses it from n.
+    learning_rate : float
+        AdamW's step size for the network.
+    bandwidth_learning_rate : float or None
+        AdamW's step size for the bandwidth, which is then not decayed. None: the network's, decay
+        included, as in the paper.
+    weight_decay : float or None
+        AdamW's weight decay. None: chosen from the numbers of rows and inputs.
+    beta2 : float
+        AdamW's memory of squared gradients.
     schedule : {"cosine", "constant"}
         The course of the learning rates.
     batch_size : int
@@ -95,7 +100,8 @@ class NKCME(ConditionalEstimator):
         Share of rows held out to decide which state of training is kept; 0 for none. Ignored
         when `fit` is given ``X_val``.
     patience : int or None
-        Stop after so many chunks (twentieths of the run) without a better validation.
+        Stop after so many chunks (twentieths of the run) without a better validation; needs rows
+        held out.
     random_state : int, RandomState or None
         The same integer gives the same bits on the same machine.
     verbose : bool or "auto"
@@ -183,6 +189,10 @@ class NKCME(ConditionalEstimator):
             [t.weight for t in tables],
         )
         held_out = None
+        if self.patience is not None and not len(tables[0].held_out):
+            raise NkcmeError(
+                "patience needs rows held out: give validation_fraction above 0, or X_val and y_val"
+            )
         if len(tables[0].held_out):
             held_out = Rows.of(
                 [t.held_out + first for t, first in zip(tables, first_rows, strict=True)],
@@ -296,6 +306,11 @@ class NKCME(ConditionalEstimator):
             raise NkcmeError(f'verbose must be True, False or "auto"; got {self.verbose!r}')
         if not isinstance(self.checkpoint, str | os.PathLike | None):
             raise NkcmeError(f"checkpoint must be a path or None; got {self.checkpoint!r}")
+        if self.checkpoint is not None and not isinstance(self.random_state, int | np.integer):
+            raise NkcmeError(
+                "a run can be resumed only with its own seed: with checkpoint, give random_state a "
+                f"whole number; got {self.random_state!r}"
+            )
 
     # --- prediction ---------------------------------------------------------------------------
 
@@ -420,10 +435,13 @@ def _init(spec: _Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
         key=key,
     )
     # log(expm1(b)), without its overflow for a wide b.
-    raw_bandwidth = jnp.asarray(
-        spec.bandwidth + math.log(-math.expm1(-spec.bandwidth)), jnp.float32
-    )
-    floor = spec.bandwidth_floor * atoms.neighbour_distance()
+    # The bandwidth starts where it was asked to, at floor + softplus(raw), and where it is fixed it
+    # stays there. Few atoms far apart must not push the floor up to it.
+    floor = jnp.minimum(spec.bandwidth_floor * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
+    if spec.bandwidth_update == "fixed":
+        floor = jnp.zeros_like(floor)
+    above = spec.bandwidth - floor
+    raw_bandwidth = above + jnp.log(-jnp.expm1(-above))  # the inverse of softplus
     return NeuralEmbedding(network, raw_bandwidth, atoms, floor, spec.kernel)
 
 
@@ -542,7 +560,8 @@ class _Fitted(NamedTuple):
 
 @jax.jit
 def _predict_weights(model: NeuralEmbedding, x: Array) -> Array:
-    return model.weights(x)
+    with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
+        return model.weights(x)
 
 
 def _padded(x: np.ndarray) -> np.ndarray:
