@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from nkcme.atoms import Atoms, toeplitz
-from nkcme.kernels import KERNELS, kernel_class
+from nkcme.atoms import Atoms, fold, toeplitz, unfold
+from nkcme.kernels import KERNELS, Gaussian, kernel_class
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 
@@ -84,3 +84,22 @@ def test_the_distance_between_neighbours_of_scattered_atoms_is_the_median_one():
     assert float(Atoms.points(locations).neighbour_distance()) == 3.0
     assert float(Atoms.points(locations[:1]).neighbour_distance()) == 0.0
     assert float(Atoms.points(jnp.zeros((3, 2))).neighbour_distance()) == 0.0
+
+
+@pytest.mark.parametrize("m", [2, 4, 10, 100])
+def test_fold_splits_the_gram_matrix_of_a_grid_into_blocks(m: int) -> None:
+    rng = np.random.default_rng(m)
+    atoms = Atoms.grid(jnp.asarray(-1.0), jnp.asarray(2.0), m)
+    kernel = Gaussian(jnp.asarray(0.4))
+    w = jnp.asarray(rng.normal(size=(3, m)), jnp.float32)
+    np.testing.assert_allclose(unfold(fold(w)), w, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(jnp.sum(fold(w) ** 2), jnp.sum(w**2), rtol=1e-5)  # orthonormal
+    product = unfold(fold(w) @ atoms.blocks(kernel.value))
+    np.testing.assert_allclose(product, w @ atoms.gram(kernel), rtol=1e-4, atol=1e-4)
+
+
+def test_an_odd_grid_and_points_are_one_block() -> None:
+    kernel = Gaussian(jnp.asarray(0.4))
+    odd = Atoms.grid(jnp.asarray(-1.0), jnp.asarray(2.0), 5)
+    for atoms in (odd, Atoms.points(jnp.ones((4, 2)) * jnp.arange(4.0)[:, None])):
+        np.testing.assert_array_equal(atoms.blocks(kernel.value)[0], atoms.gram(kernel))

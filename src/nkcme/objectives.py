@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nkcme.atoms import Atoms
+from nkcme.atoms import Atoms, fold, unfold
 from nkcme.kernels import DensityKernel
 
 
@@ -26,13 +26,13 @@ def rkhs_loss(w: Array, y: Array, atoms: Atoms, kernel: DensityKernel) -> Array:
     The term left out, k(y_i, y_i), depends on the bandwidth alone. Minimised over w and bandwidth
     together this is the joint optimisation, for it bounds `sq_loss` from above (Theorem 3.1).
     """
-    return _loss(w, y, atoms, kernel, atoms.gram)
+    return _loss(w, y, atoms, kernel, lambda k: atoms.blocks(k.value))
 
 
 def sq_loss(w: Array, y: Array, atoms: Atoms, kernel: DensityKernel) -> Array:
     """Section 3.2.1: the mean squared L2 distance of sum_a w_a k(eta_a, .) to the true density,
     up to a constant. It differs from `rkhs_loss` in the Gram matrix only."""
-    return _loss(w, y, atoms, kernel, atoms.self_convolution_gram)
+    return _loss(w, y, atoms, kernel, lambda k: atoms.blocks(k.self_convolution))
 
 
 def _loss(
@@ -40,27 +40,30 @@ def _loss(
     y: Array,
     atoms: Atoms,
     kernel: DensityKernel,
-    gram: Callable[[DensityKernel], Array],
+    blocks: Callable[[DensityKernel], Array],
 ) -> Array:
     k_y = _forward_in_bandwidth(lambda k: k.gram(y, atoms.locations), kernel)
-    return _quadratic_loss(w, k_y, _forward_in_bandwidth(gram, kernel))
+    return _quadratic_loss(w, k_y, _forward_in_bandwidth(blocks, kernel))
 
 
 @jax.custom_vjp
-def _quadratic_loss(w: Array, k_y: Array, gram: Array) -> Array:
-    """The mean over rows of w_i' G w_i - 2 k_i' w_i, for symmetric G."""
-    return _quadratic_loss_forward(w, k_y, gram)[0]
+def _quadratic_loss(w: Array, k_y: Array, blocks: Array) -> Array:
+    """The mean over rows of w_i' G w_i - 2 k_i' w_i, for symmetric G in the blocks of `Atoms`."""
+    return _quadratic_loss_forward(w, k_y, blocks)[0]
 
 
-def _quadratic_loss_forward(w: Array, k_y: Array, gram: Array) -> tuple[Array, tuple[Array, ...]]:
-    product = w @ gram
-    return _dot(product - 2.0 * k_y, w) / w.shape[0], (w, k_y, product)
+def _quadratic_loss_forward(w: Array, k_y: Array, blocks: Array) -> tuple[Array, tuple[Array, ...]]:
+    split, join = (fold, unfold) if len(blocks) == 2 else (lambda v: v[None], lambda v: v[0])
+    parts = split(w)
+    product = join(parts @ blocks)
+    return _dot(product - 2.0 * k_y, w) / w.shape[0], (w, k_y, product, parts)
 
 
 def _quadratic_loss_backward(saved: tuple[Array, ...], ct: Array) -> tuple[Array, ...]:
-    w, k_y, product = saved
+    w, k_y, product, parts = saved
     scale = ct / w.shape[0]
-    return 2.0 * scale * (product - k_y), -2.0 * scale * w, scale * (w.T @ w)
+    by_blocks = scale * (jnp.swapaxes(parts, 1, 2) @ parts)
+    return 2.0 * scale * (product - k_y), -2.0 * scale * w, by_blocks
 
 
 _quadratic_loss.defvjp(_quadratic_loss_forward, _quadratic_loss_backward)
@@ -87,4 +90,6 @@ _with_slope.defvjp(
 
 def _dot(a: Array, b: Array) -> Array:
     """The sum of a b. As products with ones it is several times faster on a CPU than as a sum."""
-    return jnp.ones(a.shape[0], a.dtype) @ ((a * b) @ jnp.ones(a.shape[1], a.dtype))
+    products = (a * b).reshape(-1, a.shape[-1])
+    n, m = products.shape
+    return jnp.ones(n, a.dtype) @ (products @ jnp.ones(m, a.dtype))
