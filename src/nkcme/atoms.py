@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -89,9 +90,10 @@ class Atoms(eqx.Module):
 
     def blocks(self, k: Callable[[Array], Array]) -> Array:
         """The matrix of k, a function of differences, in blocks: (2, m / 2, m / 2) where `fold`
-        splits it, else one of (1, m, m)."""
+        splits it and that pays, else one of (1, m, m)."""
         m = self.locations.shape[0]
-        if self.spacing is None or m % 2:
+        # An accelerator is kept waiting by launches, not by arithmetic: there one product is best.
+        if self.spacing is None or m % 2 or jax.default_backend() != "cpu":
             return self._matrix(k)[None]
         lags = k(self._lags(self.spacing))
         near, far = toeplitz(lags[: m // 2]), hankel(lags[:0:-1], m // 2)

@@ -475,9 +475,11 @@ def make_task(spec: _Spec) -> Task:
     label = lambda model: eqx.tree_at(  # noqa: E731
         lambda m: m.raw_bandwidth, jax.tree.map(lambda _: "network", model), "bandwidth"
     )
-    joint = optax.multi_transform(
-        {"network": network_optimizer, "bandwidth": bandwidth_optimizer()}, label
-    )
+    joint = network_optimizer
+    if own_rate is not None:
+        joint = optax.multi_transform(
+            {"network": network_optimizer, "bandwidth": bandwidth_optimizer()}, label
+        )
     objectives = {
         "joint": (Objective(partial(loss, rkhs_loss), partial(only, True, True), joint),),
         "fixed": (
