@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from nkcme.errors import ModelFileError
@@ -28,4 +29,6 @@ def load(path: str | Path) -> ConditionalEstimator:
     try:
         return ESTIMATORS[name]._from_file(config, arrays)
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from error
+        # What a file says may be as long as the file; a message is one line.
+        reason = textwrap.shorten(str(error), 300, placeholder=" ...")
+        raise ModelFileError(f"{path}: {reason}") from error
