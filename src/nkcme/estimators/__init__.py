@@ -24,9 +24,9 @@ def load(path: str | Path) -> ConditionalEstimator:
 
     config, arrays = read_model(path)
     name = config.get("estimator")
-    if not isinstance(name, str) or name not in ESTIMATORS:
-        raise ModelFileError(f"{path}: expected a model of {', '.join(ESTIMATORS)}; got {name!r}")
     try:
+        if not isinstance(name, str) or name not in ESTIMATORS:
+            raise ModelFileError(f"expected a model of {', '.join(ESTIMATORS)}; got {name!r}")
         return ESTIMATORS[name]._from_file(config, arrays)
     except ModelFileError as error:
         # What a file says may be as long as the file; a message is one line.
