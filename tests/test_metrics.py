@@ -48,7 +48,7 @@ def test_wasserstein1_does_not_depend_on_how_often_each_point_is_repeated(rng):
 
 
 def test_crps_is_that_of_the_empirical_measure(rng, monkeypatch):
-    pytest.importorskip("scoringrules")
+    pytest.importorskip("scoringrules", reason="not on every machine that runs the tests")
     y, samples = rng.normal(size=9), rng.normal(size=(40, 9)).round(1)
     spread = np.abs(samples[:, None] - samples[None, :]).mean(axis=(0, 1))
     expected = np.abs(samples - y).mean(axis=0) - spread / 2
@@ -58,7 +58,7 @@ def test_crps_is_that_of_the_empirical_measure(rng, monkeypatch):
 
 
 def test_crps_of_a_fine_normal_ensemble_is_the_normal_closed_form():
-    pytest.importorskip("scoringrules")
+    pytest.importorskip("scoringrules", reason="not on every machine that runs the tests")
     y = np.array([-3.0, -0.4, 0.0, 1.7])
     n_draws = 4000
     ensemble = stats.norm.ppf((np.arange(n_draws) + 0.5) / n_draws)
@@ -70,7 +70,7 @@ def test_crps_of_a_fine_normal_ensemble_is_the_normal_closed_form():
 
 
 def test_crps_of_a_single_draw_is_the_absolute_error():
-    pytest.importorskip("scoringrules")
+    pytest.importorskip("scoringrules", reason="not on every machine that runs the tests")
     np.testing.assert_allclose(
         metrics.crps_ensemble([1.0, -2.0, 0.5], [[3.0, 3.0, 0.5]]), [2.0, 5.0, 0.0]
     )
