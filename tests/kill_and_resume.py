@@ -29,10 +29,10 @@ WAIT = 0.0005  # seconds between looks at a worker
 
 def work(checkpoint: Path | None, out: Path) -> None:
     """One fit of all that a state can hold: validation, turns of the bandwidth, spectral norms."""
-    from nkcme.estimators import neural
+    from nkcme.estimators import neural, trained
     from nkcme.training import Plan
 
-    neural.Plan = partial(Plan, chunk_steps=40)  # smaller chunks, more moments to be killed at
+    trained.Plan = partial(Plan, chunk_steps=40)  # smaller chunks, more moments to be killed at
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))
     y = np.sin(2 * x[:, 0]) + 0.3 * rng.normal(size=300) * (1 + x[:, 1] ** 2)

@@ -394,6 +394,26 @@ def test_objectives_are_applied_in_order_on_one_minibatch_each_at_its_period():
 # --- validation ---------------------------------------------------------------------------------
 
 
+def test_objectives_with_windows_take_turns_in_one_run():
+    sgd = optax.sgd(1.0)
+    task = Task(
+        init=lambda key, constant: {"a": jnp.zeros(()), "b": jnp.zeros(())},
+        objectives=(
+            Objective(lambda m, b, k: 3.0 - m["a"], only("a"), sgd, window=(0, 7)),
+            # One a step up, and only once the first has come to rest at seven.
+            Objective(lambda m, b, k: -m["b"] * m["a"], only("b"), sgd, window=(7, 12)),
+        ),
+    )
+    trained = train(
+        task, (), TABLE, Rows.of([np.arange(40)] * 2), Plan(15, 5, chunk_steps=3), keys(2)
+    )
+    np.testing.assert_array_equal(trained.models["a"], 7.0)
+    np.testing.assert_array_equal(trained.models["b"], 5 * 7.0)
+    # The loss that is told is that of whose turn it is: 3 - 0, 3 - 1, 3 - 2; at rest it is zero.
+    told = trained.history.as_arrays()["loss"][:, 0]
+    np.testing.assert_allclose(told[[0, 4]], [2.0, 0.0])
+
+
 def walking(valley):
     """x walks by one a step; ``valley(x, constant)`` is its validation score."""
     return Task(

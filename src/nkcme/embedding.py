@@ -459,3 +459,18 @@ class Embedding(Distribution):
 def _evaluate(kernel: str, method: str, bandwidth: jax.Array, argument: jax.Array) -> jax.Array:
     """A method of the kernel as one program: a few times faster, and without temporary arrays."""
     return getattr(kernel_class(kernel)(bandwidth), method)(argument)
+
+
+def summing_to_one(weights: np.ndarray) -> np.ndarray:
+    """Each row divided by its sum, as the paper evaluates.
+
+    Should a signed row sum to next to nothing, dividing would blow it up; its positive part is
+    taken instead.
+    """
+    total = weights.sum(axis=1, keepdims=True, dtype=np.float64)
+    unusable = ~(total > 0.05)
+    if unusable.any():
+        positive = np.maximum(weights, 0.0) + 1e-12
+        weights = np.where(unusable, positive, weights)
+        total = weights.sum(axis=1, keepdims=True, dtype=np.float64)
+    return weights / total

@@ -36,16 +36,19 @@ AnyArray = Any  # numpy's on the host, JAX's on the device
 
 
 class Objective(NamedTuple):
-    """One gradient update: a loss, the leaves it moves, its optimiser and how often it is made.
+    """One gradient update: a loss, the leaves it moves, its optimiser and when it is made.
 
     ``loss(model, batch, key)`` is a scalar; ``trainable(model)`` marks with True the leaves that
-    this objective moves.
+    this objective moves. The update is made every so many steps and, where there is a ``window``,
+    only from its first step up to, not including, its second: a model whose parts are trained one
+    after the other is one run.
     """
 
     loss: Callable[[PyTree, PyTree, Array], Array]
     trainable: Callable[[PyTree], PyTree]
     optimizer: optax.GradientTransformation
     every: int = 1
+    window: tuple[int, int] | None = None
 
 
 class Task(NamedTuple):
@@ -340,7 +343,9 @@ def _run_chunk(
                 model, opt_state, loss = _apply(objective, model, opt_state, batch, key, t)
                 states.append(opt_state)
                 losses.append(loss)
-            return (model, tuple(states)), losses[0]
+            # Of objectives that take turns, those that rest count as zero.
+            told = losses[0] if task.objectives[0].window is None else sum(losses, jnp.zeros(()))
+            return (model, tuple(states)), told
 
         (model, optimizer), losses = jax.lax.scan(
             step, (state.model, state.optimizer), (steps, batches, loss_keys)
@@ -364,10 +369,12 @@ def _apply(
         change, opt_state = objective.optimizer.update(gradient, opt_state, moving)
         return eqx.combine(optax.apply_updates(moving, change), still), opt_state, loss
 
-    if objective.every == 1:
+    if objective.every == 1 and objective.window is None:
         return update(model, opt_state)
+    first, last = objective.window or (0, jnp.iinfo(jnp.int32).max)
+    now = ((t + 1) % objective.every == 0) & (t >= first) & (t < last)
     skip = lambda model, opt_state: (model, opt_state, jnp.zeros(()))  # noqa: E731
-    return jax.lax.cond((t + 1) % objective.every == 0, update, skip, model, opt_state)
+    return jax.lax.cond(now, update, skip, model, opt_state)
 
 
 @partial(jax.jit, static_argnums=(0, 4), donate_argnums=1)

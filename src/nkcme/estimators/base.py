@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from nkcme._version import __version__
 from nkcme.columns import Table
-from nkcme.distribution import Distribution
+from nkcme.distribution import BLOCK_ROWS, Distribution
 from nkcme.errors import ModelFileError, NkcmeError, TableError
 from nkcme.preprocessing import (
     TableEncoder,
@@ -31,9 +31,6 @@ from nkcme.preprocessing import (
     checked_weight,
     repetitions,
 )
-
-#: Rows predicted at once; what is asked of them is kept, the rest is not.
-BLOCK_ROWS = 8192
 
 
 class Encoded(NamedTuple):
@@ -122,16 +119,26 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         _raise_if_interrupted(trained, [self])
         return self
 
-    def fit_many(self, datasets: Sequence[tuple[Any, Any]]) -> list[Self]:
+    def fit_many(
+        self, datasets: Sequence[tuple[Any, Any]], random_states: Sequence[int] | None = None
+    ) -> list[Self]:
         """Clones of this estimator fitted to many (X, y) at once, as one compiled program.
 
         Much faster than one after the other where the data sets are of one width: the seeds, folds
-        or groups of an experiment. The clones' random states follow from this one's.
+        or groups of an experiment. The clones' random states are those given, one a data set;
+        otherwise they follow from this one's.
         """
-        rng = check_random_state(self.random_state)
+        if random_states is None:
+            rng = check_random_state(self.random_state)
+            random_states = [int(rng.randint(2**31 - 1)) for _ in datasets]
+        if len(random_states) != len(datasets):
+            raise NkcmeError(
+                f"fit_many needs one random state for each of {len(datasets)} data sets; got "
+                f"{len(random_states)}"
+            )
         clones, encoded = [], []
-        for X, y in datasets:
-            copy = clone(self).set_params(random_state=int(rng.randint(2**31 - 1)))
+        for (X, y), random_state in zip(datasets, random_states, strict=True):
+            copy = clone(self).set_params(random_state=random_state)
             encoded.append(copy._encode_training(X, y, None, None, None))
             clones.append(copy)
         if len({(e.x.shape[1], e.y.shape[1]) for e in encoded}) != 1:
@@ -357,6 +364,20 @@ def _distinct_rows(
     table = table[first]
     total = np.bincount(place, weights=weight)
     return np.ascontiguousarray(table[:, : x.shape[1]]), table[:, x.shape[1] :].copy(), total
+
+
+def need_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> None:
+    """Raises unless a file's array is there, of finite floats and of this shape."""
+    if name not in arrays:
+        raise ModelFileError(f"the model file lacks the array {name}")
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind != "f":
+        raise ModelFileError(
+            f"array {name} should be floats of shape {shape}; the file has {array.dtype} of shape "
+            f"{array.shape}"
+        )
+    if not np.all(np.isfinite(array)):
+        raise ModelFileError(f"array {name} holds values that are not finite")
 
 
 def _as_json(parameters: dict[str, Any]) -> dict[str, Any]:

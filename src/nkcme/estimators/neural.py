@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -17,14 +16,15 @@ from jax import Array
 from sklearn.cluster import KMeans
 
 from nkcme.atoms import Atoms
-from nkcme.embedding import READINGS, Embedding
-from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators.base import ConditionalEstimator, Encoded
+from nkcme.embedding import READINGS, Embedding, summing_to_one
+from nkcme.errors import ModelFileError
+from nkcme.estimators.base import Encoded
+from nkcme.estimators.trained import Descent, Fitted, TrainedEstimator, padded
 from nkcme.kernels import KERNELS, DensityKernel, kernel_class
-from nkcme.networks import ACTIVATIONS, HEADS, MLP
+from nkcme.networks import HEADS, MLP
 from nkcme.objectives import rkhs_loss, sq_loss
-from nkcme.progress import TrainingBar, wants_progress
-from nkcme.training import Objective, Plan, Rows, Task, Trained, train
+from nkcme.parameters import need_number, need_one_of, need_whole, need_wholes
+from nkcme.training import Objective, Task
 
 
 class NeuralEmbedding(eqx.Module):
@@ -46,7 +46,7 @@ class NeuralEmbedding(eqx.Module):
         return jax.vmap(self.network)(x)
 
 
-class NKCME(ConditionalEstimator):
+class NKCME(TrainedEstimator):
     """Neural-kernel conditional mean embedding: P(y | x) of any shape, from a table.
 
     The defaults are for people: better than the paper's recipe at a fraction of its cost. The
@@ -177,61 +177,11 @@ class NKCME(ConditionalEstimator):
 
     # --- training -----------------------------------------------------------------------------
 
-    def _train(self, datasets: Sequence[Encoded]) -> list[_Fitted]:
-        self._check_parameters()
-        tables = [_Table.of(data, self.validation_fraction) for data in datasets]
-        n_rows = int(np.mean([t.n_rows for t in tables]))
-        plan = Plan(self._n_steps(n_rows), self.batch_size, patience=self.patience)
-        spec = self._spec(datasets[0].x.shape[1], datasets[0].y.shape[1], plan.n_steps, n_rows)
-        first_rows = np.cumsum([0] + [len(t.x) for t in tables[:-1]])
-        rows = Rows.of(
-            [t.rows + first for t, first in zip(tables, first_rows, strict=True)],
-            [t.weight for t in tables],
-        )
-        held_out = None
-        if self.patience is not None and not len(tables[0].held_out):
-            raise NkcmeError(
-                "patience needs rows held out: give validation_fraction above 0, or X_val and y_val"
-            )
-        if len(tables[0].held_out):
-            held_out = Rows.of(
-                [t.held_out + first for t, first in zip(tables, first_rows, strict=True)],
-                [t.held_out_weight for t in tables],
-            )
-        table = tuple(np.concatenate([getattr(t, name) for t in tables]) for name in ("x", "y"))
-        atoms = [self._atoms(data) for data in datasets]
-        keys = jnp.stack([jax.random.key(data.seed) for data in datasets])
-        run = partial(
-            train,
-            make_task(spec),
-            jax.tree.map(lambda *leaves: jnp.stack(leaves), *atoms),
-            table,
-            rows,
-            plan,
-            keys,
-            validation_rows=held_out,
-            checkpoint=self._checkpoint_file(),
-            fingerprint=self._fingerprint(datasets) if self.checkpoint is not None else "",
-        )
-        if wants_progress(self.verbose):
-            with TrainingBar(plan.n_steps) as bar:
-                trained = run(progress=bar)
-        else:
-            trained = run()
-        return [_Fitted.of(trained, i) for i in range(len(datasets))]
+    def _accept(self, trained: Fitted) -> None:
+        super()._accept(trained)
+        self.bandwidth_ = float(self.model_.kernel.bandwidth)
 
-    def _accept(self, trained: _Fitted) -> None:
-        self.model_ = trained.model
-        self.bandwidth_ = float(trained.model.kernel.bandwidth)
-        self.n_steps_ = trained.n_steps
-        self.history_ = trained.history
-
-    def _n_steps(self, n_rows: int) -> int:
-        if self.epochs is not None:
-            return max(n_rows // self.batch_size, 1) * self.epochs
-        return default_steps(n_rows)
-
-    def _atoms(self, data: Encoded) -> Atoms:
+    def _constant(self, data: Encoded) -> Atoms:
         if data.y.shape[1] == 1:
             low, high = (jnp.asarray(v, jnp.float32) for v in _range(data.y))
             return Atoms.grid(low, high, self.n_atoms)
@@ -243,8 +193,19 @@ class NKCME(ConditionalEstimator):
         means.fit(data.y, sample_weight=data.weight)
         return Atoms.points(jnp.asarray(means.cluster_centers_))
 
+    def _constant_shape(self, spec: _Spec) -> Atoms:
+        locations = jax.ShapeDtypeStruct((spec.n_atoms, spec.n_out), jnp.float32)
+        spacing = jax.ShapeDtypeStruct((), jnp.float32) if spec.n_out == 1 else None
+        return Atoms(locations, spacing)  # type: ignore[arg-type]
+
     def _spec(self, n_in: int, n_out: int, n_steps: int, n_rows: int) -> _Spec:
         floor, decay = self.bandwidth_floor, self.weight_decay
+        descent = self._descent(n_steps)
+        if decay is None:
+            descent = descent._replace(weight_decay=default_weight_decay(n_rows, n_in))
+        # The paper's one rate for everything decays the bandwidth too. With a rate of its own it is
+        # left alone: decay would pull it to softplus(0), whatever the data say.
+        own_rate = self.bandwidth_learning_rate
         return _Spec(
             n_in=n_in,
             n_out=n_out,
@@ -258,68 +219,40 @@ class NKCME(ConditionalEstimator):
             bandwidth_floor=float(default_bandwidth_floor(n_rows) if floor is None else floor),
             bandwidth_update=self.bandwidth_update,
             bandwidth_period=int(self.bandwidth_period),
-            learning_rate=float(self.learning_rate),
-            bandwidth_learning_rate=(
-                None
-                if self.bandwidth_learning_rate is None
-                else float(self.bandwidth_learning_rate)
+            descent=descent,
+            bandwidth_descent=(
+                descent
+                if own_rate is None
+                else descent._replace(learning_rate=float(own_rate), weight_decay=0.0)
             ),
-            weight_decay=float(default_weight_decay(n_rows, n_in) if decay is None else decay),
-            beta2=float(self.beta2),
-            schedule=self.schedule,
-            n_steps=n_steps,
         )
 
-    def _checkpoint_file(self) -> Any:
-        if self.checkpoint is None:
-            return None
-        from nkcme.persistence import CheckpointFile  # needs safetensors
+    @staticmethod
+    def _task(spec: _Spec) -> Task:
+        return make_task(spec)
 
-        return CheckpointFile(Path(self.checkpoint))
-
-    def _check_parameters(self) -> None:
-        _one_of("kernel", self.kernel, tuple(KERNELS))
-        _one_of("activation", self.activation, tuple(ACTIVATIONS))
-        _one_of("head", self.head, tuple(HEADS))
-        _one_of("bandwidth_update", self.bandwidth_update, ("joint", "iterative", "fixed"))
-        _one_of("schedule", self.schedule, tuple(SCHEDULES))
-        _one_of("reading", self.reading, ("auto", *READINGS))
-        for name in ("n_atoms", "batch_size", "bandwidth_period"):
-            _whole(name, getattr(self, name))
-        for name in ("epochs", "patience"):
-            if getattr(self, name) is not None:
-                _whole(name, getattr(self, name))
-        for width in _listed("hidden", self.hidden):
-            _whole("each of hidden", width)
-        for layer in _listed("spectral_norm", self.spectral_norm):
-            _whole("each of spectral_norm", layer, least=None)
-        for name in ("bandwidth", "learning_rate"):
-            _number(name, getattr(self, name), above=0.0)
+    def _check_own_parameters(self) -> None:
+        need_one_of("kernel", self.kernel, tuple(KERNELS))
+        need_one_of("head", self.head, tuple(HEADS))
+        need_one_of("bandwidth_update", self.bandwidth_update, ("joint", "iterative", "fixed"))
+        need_one_of("reading", self.reading, ("auto", *READINGS))
+        for name in ("n_atoms", "bandwidth_period"):
+            need_whole(name, getattr(self, name))
+        need_wholes("spectral_norm", self.spectral_norm, least=None)
+        need_number("bandwidth", self.bandwidth, above=0.0)
         if self.bandwidth_learning_rate is not None:
-            _number("bandwidth_learning_rate", self.bandwidth_learning_rate, above=0.0)
-        for name in ("bandwidth_floor", "weight_decay"):
-            if getattr(self, name) is not None:
-                _number(name, getattr(self, name), least=0.0)
-        _number("beta2", self.beta2, above=0.0, below=1.0)
-        _number("validation_fraction", self.validation_fraction, least=0.0, below=1.0)
-        if not isinstance(self.verbose, bool | np.bool_) and self.verbose != "auto":
-            raise NkcmeError(f'verbose must be True, False or "auto"; got {self.verbose!r}')
-        if not isinstance(self.checkpoint, str | os.PathLike | None):
-            raise NkcmeError(f"checkpoint must be a path or None; got {self.checkpoint!r}")
-        if self.checkpoint is not None and not isinstance(self.random_state, int | np.integer):
-            raise NkcmeError(
-                "a run can be resumed only with its own seed: with checkpoint, give random_state a "
-                f"whole number; got {self.random_state!r}"
-            )
+            need_number("bandwidth_learning_rate", self.bandwidth_learning_rate, above=0.0)
+        if self.bandwidth_floor is not None:
+            need_number("bandwidth_floor", self.bandwidth_floor, least=0.0)
 
     # --- prediction ---------------------------------------------------------------------------
 
     def _distribution(self, x: np.ndarray) -> Embedding:
         model = self.model_
-        weights = np.asarray(_predict_weights(model, _padded(x)))[: len(x)]
+        weights = np.asarray(_predict_weights(model, padded(x)))[: len(x)]
         return Embedding(
             atoms=np.asarray(model.atoms.locations),
-            weights=_summing_to_one(weights),
+            weights=summing_to_one(weights),
             kernel=model.kernel_name,
             bandwidth=self.bandwidth_,
             location=self.scaler_.location,
@@ -335,40 +268,8 @@ class NKCME(ConditionalEstimator):
     def _herd(self, dist: Embedding, n_samples: int) -> np.ndarray:  # type: ignore[override]
         return dist.herd(n_samples)
 
-    # --- files --------------------------------------------------------------------------------
-
-    def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        leaves = jax.tree_util.tree_leaves_with_path(self.model_)
-        arrays = {f"model{jax.tree_util.keystr(path)}": np.asarray(leaf) for path, leaf in leaves}
-        arrays |= {f"history/{name}": value for name, value in self.history_.items()}
-        return {"n_steps": self.n_steps_}, arrays
-
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        n_steps = config.get("n_steps")
-        if not isinstance(n_steps, int):
-            raise ModelFileError(f"n_steps must be a whole number; the file says {n_steps!r}")
-        self.n_steps_ = n_steps
-        try:
-            self._check_parameters()
-            spec = self._spec(self.encoder_.n_outputs, self.n_outputs_, self.n_steps_, n_rows=1)
-            # Shapes only: nothing is allocated before the file's arrays are seen to fit.
-            skeleton = eqx.filter_eval_shape(
-                partial(_init, spec), jax.random.key(0), _atoms_shape(spec)
-            )
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ModelFileError(f"the parameters of this model are not usable: {error}") from error
-        named = {
-            f"model{jax.tree_util.keystr(path)}": leaf
-            for path, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
-        }
-        for name, leaf in named.items():
-            _need_array(arrays, name, leaf.shape)
-        prefix = "history/"
-        self.history_ = {k.removeprefix(prefix): v for k, v in arrays.items() if prefix in k}
-        if set(arrays) != set(named) | {prefix + k for k in self.history_}:
-            raise ModelFileError("the model file holds arrays that this model does not know")
-        leaves = [jnp.asarray(arrays[name], jnp.float32) for name in named]
-        self.model_ = jax.tree.unflatten(jax.tree.structure(skeleton), leaves)
+        super()._relearn(config, arrays)
         self.bandwidth_ = float(self.model_.kernel.bandwidth)
         if not (np.isfinite(self.bandwidth_) and self.bandwidth_ > 0):
             raise ModelFileError(f"the bandwidth of this model is {self.bandwidth_}")
@@ -376,11 +277,6 @@ class NKCME(ConditionalEstimator):
 
 # Where the user does not say, what suits so many rows. Found by trial on the toy data (5,000 rows)
 # and on Boston, Concrete and Energy (450 to 930), see docs/findings.md.
-
-
-def default_steps(n_rows: int) -> int:
-    """2,000 steps up to 5,000 rows, then with the square root of their number up to 20,000."""
-    return int(np.clip(2000 * np.sqrt(n_rows / 5000), 2000, 20000)) // 100 * 100
 
 
 def default_weight_decay(n_rows: int, n_inputs: int) -> float:
@@ -409,19 +305,8 @@ class _Spec(NamedTuple):
     bandwidth_floor: float
     bandwidth_update: str
     bandwidth_period: int
-    learning_rate: float
-    bandwidth_learning_rate: float | None
-    weight_decay: float
-    beta2: float
-    schedule: str
-    n_steps: int
-
-
-#: The course of a learning rate over so many steps.
-SCHEDULES = {
-    "constant": lambda rate, n_steps: rate,
-    "cosine": optax.cosine_decay_schedule,
-}
+    descent: Descent
+    bandwidth_descent: Descent
 
 
 def _init(spec: _Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
@@ -434,7 +319,6 @@ def _init(spec: _Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
         spectral_norm=spec.spectral_norm,
         key=key,
     )
-    # log(expm1(b)), without its overflow for a wide b.
     # The bandwidth starts where it was asked to, at floor + softplus(raw), and where it is fixed it
     # stays there. Few atoms far apart must not push the floor up to it.
     floor = jnp.minimum(spec.bandwidth_floor * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
@@ -459,27 +343,17 @@ def make_task(spec: _Spec) -> Task:
         moved = model.network.trainable() if network else nothing.network
         return eqx.tree_at(lambda m: (m.network, m.raw_bandwidth), nothing, (moved, bandwidth))
 
-    def adamw(rate: float, decay: float, period: int = 1) -> optax.GradientTransformation:
-        schedule = SCHEDULES[spec.schedule](rate, max(spec.n_steps // period, 1))
-        return optax.adamw(schedule, b2=spec.beta2, weight_decay=decay)
-
-    network_optimizer = adamw(spec.learning_rate, spec.weight_decay)
-    # The paper's one rate for everything decays the bandwidth too. With a rate of its own it is
-    # left alone: decay would pull it to softplus(0), whatever the data say.
-    own_rate = spec.bandwidth_learning_rate
-    bandwidth_optimizer = partial(
-        adamw,
-        spec.learning_rate if own_rate is None else own_rate,
-        spec.weight_decay if own_rate is None else 0.0,
-    )
+    network_optimizer = spec.descent.optimizer()
     label = lambda model: eqx.tree_at(  # noqa: E731
         lambda m: m.raw_bandwidth, jax.tree.map(lambda _: "network", model), "bandwidth"
     )
     joint = network_optimizer
-    if own_rate is not None:
+    if spec.bandwidth_descent != spec.descent:
         joint = optax.multi_transform(
-            {"network": network_optimizer, "bandwidth": bandwidth_optimizer()}, label
+            {"network": network_optimizer, "bandwidth": spec.bandwidth_descent.optimizer()}, label
         )
+    # In turns, it takes a step every so many of the network's.
+    turns = spec.bandwidth_descent._replace(n_steps=spec.descent.n_steps // spec.bandwidth_period)
     objectives = {
         "joint": (Objective(partial(loss, rkhs_loss), partial(only, True, True), joint),),
         "fixed": (
@@ -490,7 +364,7 @@ def make_task(spec: _Spec) -> Task:
             Objective(
                 partial(loss, sq_loss),
                 partial(only, False, True),
-                bandwidth_optimizer(spec.bandwidth_period),
+                turns.optimizer(),
                 spec.bandwidth_period,
             ),
         ),
@@ -518,73 +392,10 @@ def _validation_crps(model: NeuralEmbedding, batch: tuple[Array, Array]) -> Arra
     return jnp.sum(w * to_y, axis=1) - 0.5 * jnp.sum((w @ between) * w, axis=1)
 
 
-class _Table(NamedTuple):
-    """A data set laid out for training: rows to draw from, rows held out."""
-
-    x: np.ndarray
-    y: np.ndarray
-    rows: np.ndarray
-    weight: np.ndarray
-    held_out: np.ndarray
-    held_out_weight: np.ndarray
-    n_rows: int  # to draw from, repetitions counted
-
-    @classmethod
-    def of(cls, data: Encoded, validation_fraction: float) -> _Table:
-        n, weight = len(data.x), data.weight
-        if data.x_validation is not None and data.y_validation is not None:
-            x = np.concatenate([data.x, data.x_validation])
-            y = np.concatenate([data.y, data.y_validation])
-            held_out = np.arange(n, len(x))
-            return cls(x, y, np.arange(n), weight, held_out, np.ones(len(x) - n), data.n_rows)
-        order = np.random.default_rng(data.seed).permutation(n)
-        n_held_out = min(int(np.ceil(validation_fraction * n)), n - 1)
-        rows, held_out = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
-        n_rows = max(round(data.n_rows * weight[rows].sum() / weight.sum()), 1)
-        return cls(data.x, data.y, rows, weight[rows], held_out, weight[held_out], n_rows)
-
-
-class _Fitted(NamedTuple):
-    """One replica of a training run."""
-
-    model: NeuralEmbedding
-    history: dict[str, np.ndarray]
-    n_steps: int
-    interrupted: bool
-
-    @classmethod
-    def of(cls, trained: Trained, replica: int) -> _Fitted:
-        history = trained.history.as_arrays()
-        own = {name: v if name == "step" else v[:, replica] for name, v in history.items()}
-        model = jax.tree.map(lambda leaf: leaf[replica], trained.models)
-        return cls(model, own, trained.n_steps, trained.interrupted)
-
-
 @jax.jit
 def _predict_weights(model: NeuralEmbedding, x: Array) -> Array:
     with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
         return model.weights(x)
-
-
-def _padded(x: np.ndarray) -> np.ndarray:
-    """x with its rows filled up to a power of two, so that few programs are compiled."""
-    size = max(64, 1 << (len(x) - 1).bit_length()) if len(x) else 64
-    return np.pad(x, ((0, size - len(x)), (0, 0)))
-
-
-def _summing_to_one(weights: np.ndarray) -> np.ndarray:
-    """Each row divided by its sum, as the paper evaluates.
-
-    Should a signed row sum to next to nothing, dividing would blow it up; its positive part is
-    taken instead.
-    """
-    total = weights.sum(axis=1, keepdims=True, dtype=np.float64)
-    unusable = ~(total > 0.05)
-    if unusable.any():
-        positive = np.maximum(weights, 0.0) + 1e-12
-        weights = np.where(unusable, positive, weights)
-        total = weights.sum(axis=1, keepdims=True, dtype=np.float64)
-    return weights / total
 
 
 def _range(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -593,65 +404,3 @@ def _range(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if low == high:
         return low - 0.5, high + 0.5
     return low, high
-
-
-def _atoms_shape(spec: _Spec) -> Atoms:
-    locations = jax.ShapeDtypeStruct((spec.n_atoms, spec.n_out), jnp.float32)
-    spacing = jax.ShapeDtypeStruct((), jnp.float32) if spec.n_out == 1 else None
-    return Atoms(locations, spacing)  # type: ignore[arg-type]
-
-
-def _need_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> None:
-    if name not in arrays:
-        raise ModelFileError(f"the model file lacks the array {name}")
-    array = arrays[name]
-    if array.shape != shape or array.dtype.kind != "f":
-        raise ModelFileError(
-            f"array {name} should be floats of shape {shape}; the file has {array.dtype} of shape "
-            f"{array.shape}"
-        )
-    if not np.all(np.isfinite(array)):
-        raise ModelFileError(f"array {name} holds values that are not finite")
-
-
-def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise NkcmeError(f"{name} must be one of {', '.join(known)}; got {value!r}")
-
-
-def _whole(name: str, value: Any, least: int | None = 1) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or (least is not None and value < least):
-        bound = "" if least is None else f" of at least {least}"
-        raise NkcmeError(f"{name} must be a whole number{bound}; got {value!r}")
-
-
-def _listed(name: str, values: Any) -> list[Any]:
-    if not isinstance(values, list | tuple | np.ndarray) or np.ndim(values) != 1:
-        raise NkcmeError(f"{name} must be a list of whole numbers, as (64, 64); got {values!r}")
-    return list(values)
-
-
-def _number(
-    name: str,
-    value: Any,
-    *,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-) -> None:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    fits = (
-        number
-        and np.isfinite(value)
-        and (above is None or value > above)
-        and (least is None or value >= least)
-        and (below is None or value < below)
-    )
-    if not fits:
-        bounds = [
-            f"{word} {bound:g}"
-            for word, bound in (("above", above), ("at least", least), ("below", below))
-            if bound is not None
-        ]
-        raise NkcmeError(f"{name} must be a number {' and '.join(bounds)}; got {value!r}")

@@ -1,0 +1,54 @@
+"""Checks of an estimator's parameters: one line that says what was expected and what came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nkcme.errors import NkcmeError
+
+
+def need_one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise NkcmeError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def need_whole(name: str, value: Any, least: int | None = 1) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or (least is not None and value < least):
+        bound = "" if least is None else f" of at least {least}"
+        raise NkcmeError(f"{name} must be a whole number{bound}; got {value!r}")
+
+
+def need_wholes(name: str, values: Any, least: int | None = 1) -> None:
+    """A list of whole numbers, each at least ``least``."""
+    if not isinstance(values, list | tuple | np.ndarray) or np.ndim(values) != 1:
+        raise NkcmeError(f"{name} must be a list of whole numbers, as (64, 64); got {values!r}")
+    for value in values:
+        need_whole(f"each of {name}", value, least)
+
+
+def need_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+) -> None:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    fits = (
+        number
+        and np.isfinite(value)
+        and (above is None or value > above)
+        and (least is None or value >= least)
+        and (below is None or value < below)
+    )
+    if not fits:
+        bounds = [
+            f"{word} {bound:g}"
+            for word, bound in (("above", above), ("at least", least), ("below", below))
+            if bound is not None
+        ]
+        raise NkcmeError(f"{name} must be a number {' and '.join(bounds)}; got {value!r}")
