@@ -19,8 +19,10 @@ FLOORS = [
     {"estimators", "rl"},
     {"training", "persistence", "scoring", "evaluation", "tables", "preprocessing", "columns"}
     | {"presets", "progress", "datasets"},
-    {"objectives", "embedding", "herding", "distribution", "cdf_table", "metrics"},
-    {"networks", "atoms", "kernels", "compilation", "interrupts"},
+    {"objectives", "embedding", "herding", "distribution", "cdf_table", "metrics"}
+    | {"mixture", "draws", "flow_distribution"},
+    {"networks", "atoms", "kernels", "compilation", "interrupts"}
+    | {"condensing", "ridge", "median_distance"},
     {"errors", "_version", "strict_json", "atomic_files", "parameters"},
 ]
 

@@ -1,4 +1,4 @@
-"""A batch of piecewise linear distribution functions that share their edges."""
+"""Batches of piecewise linear distribution functions, which share their edges or their levels."""
 
 from __future__ import annotations
 
@@ -68,6 +68,60 @@ class CdfTable(NamedTuple):
             self.edges[j + 1] - inside, 1.0 - at_z, 1.0 - cell_high
         )
         return left_of_cell + in_cell + right_of_cell + np.abs(z - inside)
+
+
+class QuantileTable(NamedTuple):
+    """Row i rises linearly from levels[j] at points[i, j] to levels[j + 1] at points[i, j + 1].
+
+    Where points are equal it jumps. Points never fall, so quantiles cannot cross.
+    """
+
+    levels: np.ndarray  # (g,), from zero to one
+    points: np.ndarray  # (n_rows, g)
+
+    def at(self, z: np.ndarray) -> np.ndarray:
+        """The CDF at points (n_rows, m)."""
+        j = self._cell(z)
+        low = np.take_along_axis(self.points, j, axis=1)
+        high = np.take_along_axis(self.points, j + 1, axis=1)
+        return _between(self.levels[j], self.levels[j + 1], _share(z, low, high))
+
+    def inverse(self, q: np.ndarray) -> np.ndarray:
+        """Quantiles at levels (m,), the same for every row."""
+        j = np.clip(np.searchsorted(self.levels, q, "right") - 1, 0, len(self.levels) - 2)
+        share = _share(q, self.levels[j], self.levels[j + 1])
+        return _between(self.points[:, j], self.points[:, j + 1], share)
+
+    def crps(self, z: np.ndarray) -> np.ndarray:
+        """The integral of (F(t) - 1{t >= z})^2 dt for one z a row, in closed form."""
+        width, low, high = np.diff(self.points, axis=1), self.levels[:-1], self.levels[1:]
+        inside = np.clip(z, self.points[:, 0], self.points[:, -1])
+        j = self._cell(inside[:, None])
+        at_z = self.at(inside[:, None])
+        left, right = (np.take_along_axis(self.points, i, axis=1) for i in (j, j + 1))
+        in_cell = _square_integral(inside[:, None] - left, self.levels[j], at_z)
+        in_cell += _square_integral(right - inside[:, None], 1.0 - at_z, 1.0 - self.levels[j + 1])
+        cell = np.arange(len(low))
+        beside = np.where(cell < j, _square_integral(width, low, high), 0.0)
+        beside += np.where(cell > j, _square_integral(width, 1.0 - low, 1.0 - high), 0.0)
+        return in_cell[:, 0] + beside.sum(axis=1) + np.abs(z - inside)
+
+    def _cell(self, z: np.ndarray) -> np.ndarray:
+        """The last j whose points[i, j] is at most z, by bisection in all rows at once."""
+        low = np.zeros(z.shape, int)
+        step = 1 << (len(self.levels) - 1).bit_length()
+        while step := step // 2:
+            ahead = np.minimum(low + step, len(self.levels) - 1)
+            low = np.where(np.take_along_axis(self.points, ahead, axis=1) <= z, ahead, low)
+        return np.minimum(low, len(self.levels) - 2)
+
+
+def choose(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Numbers of columns drawn in proportion to positive weights (n_rows, k), from uniform numbers
+    (n_rows, m)."""
+    k = weights.shape[1]
+    table, _ = CdfTable.from_masses(np.arange(k + 1.0), np.asarray(weights, np.float64))
+    return np.clip(table.inverse(uniform).astype(int), 0, k - 1)
 
 
 def _share(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -15,6 +15,12 @@ from numpy.typing import ArrayLike
 
 from nkcme.errors import NkcmeError
 
+#: Bytes that the temporary arrays of one method may take.
+MAX_MEMORY = 2**28
+
+#: Rows predicted at once; what is asked of them is kept, the rest is not.
+BLOCK_ROWS = 8192
+
 
 class Distribution(ABC):
     """A batch of distributions of y, one a row; index it to choose rows."""
@@ -35,6 +41,10 @@ class Distribution(ABC):
 
     def __len__(self) -> int:
         return self.n_rows
+
+    def smoothed(self) -> Distribution:
+        """The reading that has a smooth density, where there are two."""
+        return self
 
     def pdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
         """The density at ``y``.
@@ -108,6 +118,34 @@ class Distribution(ABC):
     @abstractmethod
     def _ppf(self, q: np.ndarray) -> np.ndarray: ...
 
+    # What subclasses share.
+
+    def _one_y_a_row(self, y: ArrayLike) -> np.ndarray:
+        """The ``y`` (n_rows,) of a score that needs one a row, and one output."""
+        self._need_one_output("the CRPS")
+        points = np.asarray(y, np.float64)
+        if points.shape != (self.n_rows,):
+            raise NkcmeError(f"expected one y for each of {self.n_rows} rows; got {points.shape}")
+        return points
+
+    def _squeeze(self, values: np.ndarray) -> np.ndarray:
+        """Without the last axis, that of the outputs, where there is one output."""
+        return values[..., 0] if self.n_outputs == 1 else values
+
+    def _in_blocks(
+        self, f: Callable[..., np.ndarray], *arrays: np.ndarray, at_once: int
+    ) -> np.ndarray:
+        """f(distribution, *arrays), so many rows at once: (n_rows, ...)."""
+        at_once = max(1, at_once)
+        if self.n_rows <= at_once:
+            return f(self, *arrays)
+        return np.concatenate(
+            [
+                f(self[i : i + at_once], *(a[i : i + at_once] for a in arrays))
+                for i in range(0, self.n_rows, at_once)
+            ]
+        )
+
     def _need_one_output(self, what: str) -> None:
         if self.n_outputs != 1:
             raise NkcmeError(
@@ -139,3 +177,61 @@ class Distribution(ABC):
             f"expected one y for each of {n} rows, got shape {np.shape(y)}; "
             "for points shared by all rows pass grid=True"
         )
+
+
+class Standardised(Distribution):
+    """A batch whose mathematics is done in standard units z, with y = location + scale z."""
+
+    location: Any  # a number, or an array (d,) or (n_rows, d); settled, (1 or n_rows, d)
+    scale: Any
+
+    def _settle_units(self) -> None:
+        """Check ``location`` and ``scale`` and bring them to (1 or n_rows, d)."""
+        n, d = self.n_rows, self.n_outputs
+        for name in ("location", "scale"):
+            units = np.atleast_2d(np.asarray(getattr(self, name), np.float64))
+            if units.ndim != 2 or len(units) not in (1, n) or units.shape[1] not in (1, d):
+                raise NkcmeError(
+                    f"{name} must be a number or an array ({d},) or ({n}, {d}); got shape "
+                    f"{np.shape(getattr(self, name))}"
+                )
+            object.__setattr__(self, name, np.broadcast_to(units, (len(units), d)))
+        if not np.all(self.scale > 0):
+            raise NkcmeError(f"the scale must be positive; got {np.min(self.scale)}")
+
+    def _units_of(self, rows: Any) -> dict[str, Any]:
+        """The units of chosen rows."""
+        units = {"location": self.location, "scale": self.scale}
+        return {name: u[rows] if len(u) > 1 else u for name, u in units.items()}
+
+    def _to_standard(self, y: np.ndarray) -> np.ndarray:
+        """z from points (n_rows or 1, m, d) of y."""
+        return (y - self.location[:, None]) / self.scale[:, None]
+
+    def _from_standard(self, z: np.ndarray) -> np.ndarray:
+        """y from z, (n_rows or 1, d) or (n_rows, m, d); the last axis goes for one output."""
+        middle = (slice(None), None) if z.ndim == 3 else (slice(None),)
+        return self._squeeze(self.location[middle] + self.scale[middle] * z)
+
+
+def as_rows(rows: Any) -> Any:
+    """What chooses rows of an array and leaves them an axis: an integer becomes a list of one."""
+    return [rows] if isinstance(rows, int | np.integer) else rows
+
+
+def by_points(
+    f: Callable[[np.ndarray], np.ndarray], points: np.ndarray, *, at_once: int
+) -> np.ndarray:
+    """f at points (n_rows or 1, m, d), so many of the m at once: (n_rows, m)."""
+    at_once = max(1, at_once)
+    if points.shape[1] <= at_once:
+        return f(points)
+    parts = range(0, points.shape[1], at_once)
+    return np.concatenate([f(points[:, i : i + at_once]) for i in parts], axis=1)
+
+
+def checked_size(size: int) -> int:
+    """A number of draws."""
+    if size < 0:
+        raise NkcmeError(f"the number of draws must not be negative; got {size}")
+    return size

@@ -27,15 +27,18 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from nkcme import herding
-from nkcme.cdf_table import CdfTable
-from nkcme.distribution import Distribution
+from nkcme.cdf_table import CdfTable, choose
+from nkcme.distribution import (
+    MAX_MEMORY,
+    Standardised,
+    as_rows,
+    by_points,
+    checked_size,
+)
 from nkcme.errors import NkcmeError
 from nkcme.kernels import kernel_class
 
 READINGS = ("atomic", "smoothed")
-
-#: Bytes that the temporary arrays of one method may take.
-MAX_MEMORY = 2**28
 
 # Tail probabilities at which a smoothed CDF is tabulated beyond the outermost atoms. Even steps in
 # their root make the error of interpolating even, whichever the kernel; far out even ratios do.
@@ -45,7 +48,7 @@ _TAILS = np.concatenate(
 
 
 @dataclass(frozen=True, eq=False)
-class Embedding(Distribution):
+class Embedding(Standardised):
     """sum_a w_a(x) k(eta_a, .) for a batch of x.
 
     Atoms (m, d) and bandwidth are in standard units z, and y = location + scale z, where location
@@ -79,17 +82,7 @@ class Embedding(Distribution):
             atoms, weights = atoms[order], weights[:, order]
         object.__setattr__(self, "atoms", atoms)
         object.__setattr__(self, "weights", weights)
-        for name in ("location", "scale"):
-            units = np.atleast_2d(np.asarray(getattr(self, name), np.float64))
-            n, d = len(weights), atoms.shape[1]
-            if units.ndim != 2 or len(units) not in (1, n) or units.shape[1] not in (1, d):
-                raise NkcmeError(
-                    f"{name} must be a number or an array ({d},) or ({n}, {d}); got shape "
-                    f"{np.shape(getattr(self, name))}"
-                )
-            object.__setattr__(self, name, np.broadcast_to(units, (len(units), d)))
-        if not np.all(self.scale > 0):
-            raise NkcmeError(f"the scale must be positive; got {np.min(self.scale)}")
+        self._settle_units()
 
     @property
     def n_rows(self) -> int:
@@ -104,13 +97,8 @@ class Embedding(Distribution):
         return self.atoms.shape[0]
 
     def __getitem__(self, rows: Any) -> Embedding:
-        rows = [rows] if isinstance(rows, int | np.integer) else rows
-        return replace(
-            self,
-            weights=self.weights[rows],
-            location=self.location[rows] if len(self.location) > 1 else self.location,
-            scale=self.scale[rows] if len(self.scale) > 1 else self.scale,
-        )
+        rows = as_rows(rows)
+        return replace(self, weights=self.weights[rows], **self._units_of(rows))
 
     def __repr__(self) -> str:
         return (
@@ -121,6 +109,10 @@ class Embedding(Distribution):
     def read(self, reading: str) -> Embedding:
         """The same embedding in the reading ``"atomic"`` or ``"smoothed"``."""
         return replace(self, reading=reading)
+
+    def smoothed(self) -> Embedding:
+        """The smoothed reading: the atomic one's density is a histogram."""
+        return self.read("smoothed")
 
     # --- the distribution -------------------------------------------------------------------
 
@@ -183,25 +175,19 @@ class Embedding(Distribution):
 
         For d > 1 the atomic reading draws atoms.
         """
-        if size < 0:
-            raise NkcmeError(f"the number of draws must not be negative; got {size}")
         rng = check_random_state(random_state)
-        uniform = rng.uniform(size=(self.n_rows, size))
+        uniform = rng.uniform(size=(self.n_rows, checked_size(size)))
         if self.n_outputs == 1:
             z = self._by_rows(lambda e, u: e._table[0].inverse(u), uniform)[..., None]
         else:
-            z = self.atoms[self._by_rows(lambda e, u: e._choose_atoms(u), uniform)]
+            z = self.atoms[self._by_rows(lambda e, u: choose(e.weights, u), uniform)]
             if self.reading == "smoothed":
                 z = z + self._kernel("ppf", rng.uniform(1e-12, 1.0, z.shape))
         return np.moveaxis(self._from_standard(z), 1, 0)
 
     def crps(self, y: ArrayLike) -> np.ndarray:
         """The integral of (F(t) - 1{t >= y})^2 dt, with F this reading's `cdf`; one ``y`` a row."""
-        self._need_one_output("the CRPS")
-        points = np.asarray(y, np.float64)
-        if points.shape != (self.n_rows,):
-            raise NkcmeError(f"expected one y for each of {self.n_rows} rows; got {points.shape}")
-        z = (points[:, None] - self.location) / self.scale
+        z = (self._one_y_a_row(y)[:, None] - self.location) / self.scale
         scores = self._by_rows(lambda e, v: e._table[0].crps(v[:, 0])[:, None], z)
         return (scores * self.scale)[:, 0]
 
@@ -383,12 +369,6 @@ class Embedding(Distribution):
         raw = self._through_kernel("cdf", edges[None, :, None])
         return CdfTable.from_masses(edges, np.diff(raw, axis=1))
 
-    def _choose_atoms(self, uniform: np.ndarray) -> np.ndarray:
-        """Numbers of atoms, drawn in proportion to the positive weights."""
-        steps = np.arange(self.n_atoms + 1.0)
-        table, _ = CdfTable.from_masses(steps, np.asarray(self.weights, np.float64))
-        return np.clip(table.inverse(uniform).astype(int), 0, self.n_atoms - 1)
-
     def _through_kernel(self, what: str, z: np.ndarray) -> np.ndarray:
         """sum_a w_a f(z - eta_a) for f a method of the kernel."""
         values = self._kernel(what, z[:, :, None, :] - self.atoms)
@@ -410,30 +390,20 @@ class Embedding(Distribution):
                 f"{ours.ravel()[0]:.6g} against {other.kernel} of {theirs.ravel()[0]:.6g}"
             )
 
-    # --- units, shapes and memory ------------------------------------------------------------
-
-    def _from_standard(self, z: np.ndarray) -> np.ndarray:
-        """y from z, (n_rows or 1, d) or (n_rows, m, d); the last axis goes for one output."""
-        middle = (slice(None), None) if z.ndim == 3 else (slice(None),)
-        return self._squeeze(self.location[middle] + self.scale[middle] * z)
-
-    def _squeeze(self, values: np.ndarray) -> np.ndarray:
-        return values[..., 0] if self.n_outputs == 1 else values
+    # --- memory ------------------------------------------------------------------------------
 
     def _by_points(
         self, f: Callable[[Embedding, np.ndarray], np.ndarray], y: np.ndarray
     ) -> np.ndarray:
         """f at points (n_rows or 1, m, d) of y."""
-        at_once = max(1, MAX_MEMORY // (32 * self.n_atoms * self.n_outputs))
-        if y.shape[1] > at_once:
-            parts = range(0, y.shape[1], at_once)
-            return np.concatenate(
-                [self._by_points(f, y[:, i : i + at_once]) for i in parts], axis=1
-            )
-        z = (y - self.location[:, None]) / self.scale[:, None]
-        if len(z) == 1:
-            return self._by_rows(lambda e: f(e, z), width=z.shape[1])
-        return self._by_rows(f, z, width=z.shape[1] * self.n_atoms * self.n_outputs)
+
+        def at(points: np.ndarray) -> np.ndarray:
+            z = self._to_standard(points)
+            if len(z) == 1:
+                return self._by_rows(lambda e: f(e, z), width=z.shape[1])
+            return self._by_rows(f, z, width=z.shape[1] * self.n_atoms * self.n_outputs)
+
+        return by_points(at, y, at_once=MAX_MEMORY // (32 * self.n_atoms * self.n_outputs))
 
     def _by_rows(
         self, f: Callable[..., np.ndarray], *arrays: np.ndarray, width: int = 0
@@ -444,15 +414,7 @@ class Embedding(Distribution):
         """
         table = len(self._edges) if self.n_outputs == 1 else self.n_atoms
         wide = width + 4 * table + 4 * sum(a[0].size for a in arrays if len(a))
-        block = max(1, MAX_MEMORY // (8 * wide))
-        if self.n_rows <= block:
-            return f(self, *arrays)
-        return np.concatenate(
-            [
-                f(self[i : i + block], *(a[i : i + block] for a in arrays))
-                for i in range(0, self.n_rows, block)
-            ]
-        )
+        return self._in_blocks(f, *arrays, at_once=MAX_MEMORY // (8 * wide))
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -14,13 +14,9 @@ import numpy as np
 from scipy.stats import norm
 
 from nkcme import metrics
-from nkcme.distribution import Distribution
-from nkcme.embedding import Embedding
+from nkcme.distribution import BLOCK_ROWS
 from nkcme.errors import NkcmeError, TableError
 from nkcme.preprocessing import as_target
-
-#: Rows predicted at once.
-BLOCK_ROWS = 8192
 
 #: The level of the intervals that are scored and drawn.
 NOMINAL = 0.9
@@ -133,13 +129,8 @@ def _blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[Evaluation
             upper=upper,
             pit=metrics.pit(dist.cdf(y)),
             crps=dist.crps(y),
-            log_density=smoothed(dist).logpdf(y),
+            log_density=dist.smoothed().logpdf(y),
         )
-
-
-def smoothed(dist: Distribution) -> Distribution:
-    """The reading that has a smooth density, where there are two."""
-    return dist.read("smoothed") if isinstance(dist, Embedding) else dist
 
 
 def as_table(X: Any) -> Table:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nkcme.columns import is_missing
 from nkcme.errors import TableError
-from nkcme.evaluation import Table, as_table, smoothed
+from nkcme.evaluation import Table, as_table
 from nkcme.preprocessing import TableEncoder
 from nkcme.tables import to_frame
 
@@ -117,7 +117,7 @@ class Features:
         margin = 0.04 * np.ptp(reach)
         grid = np.linspace(reach.min() - margin, reach.max() + margin, n_levels)
         # The logarithm, because it is of the clipped density where weights are signed.
-        density = np.exp(smoothed(dist).logpdf(grid, grid=True))
+        density = np.exp(dist.smoothed().logpdf(grid, grid=True))
         return Fan(self.names[j], values, dist.ppf(FAN_LEVELS), grid, density)
 
 

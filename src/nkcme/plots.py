@@ -6,7 +6,9 @@ made; nothing is shown or saved, and several functions can draw on one Axes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,16 +18,33 @@ from scipy.stats import binom
 from nkcme import metrics
 from nkcme.distribution import Distribution
 from nkcme.errors import NkcmeError
-from nkcme.evaluation import as_table, smoothed
+from nkcme.evaluation import as_table
 from nkcme.fan import Fan, Features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, VERMILION, GREEN, PINK, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
 COLOURS = (BLUE, VERMILION, GREEN, PINK, ORANGE)
 INK = "#1a1a1a"
+
+#: How the pictures of the documents look.
+STYLE: Any = {
+    "font.size": 11,
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#555555",
+    "axes.titlesize": 12,
+    "axes.titleweight": "bold",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "figure.dpi": 100,
+    "savefig.dpi": 160,
+    "figure.facecolor": "white",
+}
 
 
 def plot_density(
@@ -51,7 +70,7 @@ def plot_density(
         raise NkcmeError(f"expected a label for each of {len(chosen)} rows; got {len(names)}")
     points = _grid_over(dist[chosen]) if grid is None else np.asarray(grid, np.float64)
     # The logarithm, because it is of the clipped density where weights are signed.
-    curves = np.exp(smoothed(dist[chosen]).logpdf(points, grid=True))
+    curves = np.exp(dist[chosen].smoothed().logpdf(points, grid=True))
     for k, (i, name, curve) in enumerate(zip(chosen, names, curves, strict=True)):
         colour = COLOURS[k % len(COLOURS)]
         axes.plot(points, curve, color=colour, lw=1.8, label=name)
@@ -140,7 +159,28 @@ def _axes(ax: Axes | None) -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise NkcmeError(
-            'pictures need matplotlib, which is not installed; run pip install "nkcme[plots]"'
-        ) from error
+        raise _no_matplotlib() from error
     return pyplot.subplots()[1]
+
+
+def _no_matplotlib() -> NkcmeError:
+    return NkcmeError(
+        'pictures need matplotlib, which is not installed; run pip install "nkcme[plots]"'
+    )
+
+
+@contextmanager
+def picture(
+    path: Path, rows: int, columns: int, size: tuple[float, float], **subplots: Any
+) -> Iterator[tuple[Figure, np.ndarray]]:
+    """A figure of the documents with (rows, columns) Axes, written to ``path`` in the end."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise _no_matplotlib() from error
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        yield figure, figure.subplots(rows, columns, squeeze=False, **subplots)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)

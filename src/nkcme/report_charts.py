@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from nkcme import metrics
 from nkcme.distribution import Distribution
-from nkcme.evaluation import NOMINAL, Evaluation, smoothed
+from nkcme.evaluation import NOMINAL, Evaluation
 from nkcme.fan import Fan
 
 BLUE, SKY, ORANGE, VERMILION = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
@@ -49,7 +49,7 @@ def densities(dist: Distribution, y: np.ndarray, titles: list[str], target: str)
             row.ppf(np.linspace(0.01, 0.99, 100)),
         )
         grid = np.unique(np.append(np.linspace(low, high, 300), own))
-        curve = np.exp(smoothed(row).logpdf(grid, grid=True)[0])
+        curve = np.exp(row.smoothed().logpdf(grid, grid=True)[0])
         within = (grid >= intervals[i, 0]) & (grid <= intervals[i, 1])
         name = plain(target, 30)
         data = [

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from nkcme.distribution import Distribution
-from nkcme.embedding import Embedding
 
 
 def crps_scorer(estimator: Any, X: Any, y: Any) -> float:
@@ -21,9 +20,7 @@ def crps_scorer(estimator: Any, X: Any, y: Any) -> float:
 
 def log_density_scorer(estimator: Any, X: Any, y: Any) -> float:
     """The mean log density at the observed y, embeddings being read smoothed."""
-    dist = _predicted(estimator, X)
-    if isinstance(dist, Embedding):
-        dist = dist.read("smoothed")
+    dist = _predicted(estimator, X).smoothed()
     target = np.asarray(y, np.float64)
     if dist.n_outputs == 1:
         target = target.reshape(-1)
