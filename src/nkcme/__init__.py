@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nkcme._version import __version__
-from nkcme.errors import ModelFileError, NkcmeError, TableError, TrainingError
+from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, TrainingError
 
 if TYPE_CHECKING:
     from nkcme import presets
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NKCME",
+    "DataError",
     "Embedding",
     "ModelFileError",
     "NkcmeError",

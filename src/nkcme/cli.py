@@ -2,8 +2,8 @@
 
 Results go to standard output, progress and notes to standard error. Whatever is wrong with the
 input is one line and exit status 2; Ctrl-C is one line and 130. What the commands do is in
-`nkcme.fitting`, `nkcme.commands` and `nkcme.demo`, imported when needed: help must not wait for
-JAX.
+`nkcme.fitting`, `nkcme.commands`, `nkcme.demo`, `nkcme.datasets` and `nkcme.bench`, imported when
+needed: help must not wait for JAX.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import typer
 from nkcme._version import __version__
 from nkcme.errors import NkcmeError
 
+FAILED = 1
 BAD_INPUT = 2
 STOPPED = 130  # 128 + SIGINT, as shells have it
 
@@ -34,6 +35,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+data = typer.Typer(
+    help="The UCI tables of the paper, with their published splits.",
+    epilog="Example: nkcme data fetch boston",
+)
+app.add_typer(data, name="data")
 
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model directory that `nkcme fit` wrote.")
@@ -328,3 +334,183 @@ def demo(
     display.show_metrics(diabetes["metrics"], "diabetes patients the model has not seen")
     display.show_intervals(diabetes["intervals"], TARGET)
     display.show_next(diabetes["paths"], TARGET)
+
+
+bench = typer.Typer(help="Run the paper's experiments, and compare with its tables.")
+app.add_typer(bench, name="bench")
+
+RowsPath = Annotated[
+    Path, typer.Option("--rows", metavar="DIRECTORY", help="Where the results are, a line a run.")
+]
+Methods = Annotated[
+    str,
+    typer.Option(
+        "--methods", metavar="NAMES", help="Only these, with commas between.", show_default="all"
+    ),
+]
+Sets = Annotated[
+    str,
+    typer.Option(
+        "--sets",
+        metavar="NAMES",
+        help="Only these data sets, with commas between.",
+        show_default="all",
+    ),
+]
+_ROWS = Path("results/bench")
+
+
+@bench.command("toy", epilog="Example: nkcme bench toy --quick")
+def bench_toy(
+    methods: Methods = "",
+    sets: Sets = "",
+    seeds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the first N.", show_default="10, or 2"),
+    ] = None,
+    rows: RowsPath = _ROWS,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A miniature: 1/25 of each method's training, two seeds."),
+    ] = False,
+) -> None:
+    """Score every method on the paper's toy data.
+
+    Runs that are finished are not run again, so a benchmark that was stopped goes on. A run that
+    fails is recorded, and the exit status is then 1.
+    """
+    from nkcme.bench import specs
+
+    _bench(specs.choose(specs.toy_cells(quick=quick), **_chosen(methods, sets, seeds)), rows)
+
+
+@bench.command("uci", epilog="Example: nkcme bench uci --sets boston,energy --methods nkcme,mdn")
+def bench_uci(
+    methods: Methods = "",
+    sets: Sets = "",
+    folds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the first N.", show_default="all published"),
+    ] = None,
+    rows: RowsPath = _ROWS,
+) -> None:
+    """Score every method on the UCI data sets, over their published folds.
+
+    All but year, which is run when it is named. The data come from where `nkcme data` finds them.
+    Goes on where it was stopped, as toy does.
+    """
+    from nkcme.bench import specs
+
+    _bench(specs.choose(specs.uci_cells(), **_chosen(methods, sets, folds)), rows)
+
+
+@bench.command("scaling", epilog="Example: nkcme bench scaling --sets 1000,10000")
+def bench_scaling(methods: Methods = "", sets: Sets = "", rows: RowsPath = _ROWS) -> None:
+    """Time fits and predictions on tables of growing length.
+
+    The sets are numbers of rows, and "generated": the paper's recipe for its largest table, Year,
+    on a generated one of that size. Goes on where it was stopped, as toy does.
+    """
+    from nkcme.bench import specs
+
+    cells = [*specs.scaling_cells(), *specs.year_cells()]
+    _bench(specs.choose(cells, **_chosen(methods, sets)), rows)
+
+
+@bench.command("table", epilog="Example: nkcme bench table --out docs/benchmarks.md")
+def bench_table(
+    rows: RowsPath = _ROWS,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The page; pictures go to images/ beside it.")
+    ] = Path("docs/benchmarks.md"),
+) -> None:
+    """Write the page of results from what was run.
+
+    Nothing is run. What explains a cell that is worse than the paper's is read from
+    benchmark-causes.json beside the page.
+    """
+    from nkcme.bench.figures import draw_all
+    from nkcme.bench.page import write_page
+    from nkcme.bench.rows import Rows
+
+    write_page(Rows(rows, _say), out, draw_all)
+    print(f"Wrote {out}")
+
+
+def _chosen(methods: str, sets: str, n_runs: int | None = None) -> dict[str, Any]:
+    names = {"methods": methods, "sets": sets}
+    lists = {key: [n for n in text.split(",") if n] for key, text in names.items()}
+    return {**lists, "n_runs": n_runs}
+
+
+def _bench(cells: list[Any], rows: Path) -> None:
+    from nkcme.bench.page import result_text
+    from nkcme.bench.rows import Rows
+    from nkcme.bench.run import run_cells
+
+    store = Rows(rows, _say)
+    tally = run_cells(cells, store, _say)
+    print(result_text(cells, store))
+    if tally.already_there:
+        _say(f"{tally.already_there} of {tally.cells} cells were finished before and not run again")
+    if tally.failed:
+        _say(f"{tally.failed} of {tally.run} runs failed; {rows} says how. Run again to retry them")
+        raise typer.Exit(FAILED)
+
+
+@data.command("list", epilog="Example: nkcme data list")
+def list_data(json: AsJson = False) -> None:
+    """Say which data sets there are, and where.
+
+    Each is in the directory that the environment's NKCME_DATA names, in the user's cache, or not
+    here.
+    """
+    from nkcme import display
+    from nkcme.datasets.uci import describe_uci
+
+    described = describe_uci()
+    display.show_json(described) if json else display.show_data_sets(described)
+
+
+@data.command("fetch", epilog="Example: nkcme data fetch boston concrete")
+def fetch_data(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="As `nkcme data list` has them.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All data sets there are.")] = False,
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.01, help="How long to wait for a silent server."),
+    ] = 30.0,
+) -> None:
+    """Download data sets that are not here.
+
+    Files are verified, and one that is not as published is refused. A download that broke off goes
+    on with the same command. Prints the directory of each set.
+    """
+    if everything == bool(names):
+        raise NkcmeError("give the names of data sets, or --all; nkcme data list shows them")
+    from nkcme.datasets.uci import UCI, fetch_uci, known_set
+
+    wanted = [known_set(name).name for name in names or UCI]
+    try:
+        for name in wanted:
+            print(fetch_uci(name, timeout=timeout))
+    except KeyboardInterrupt as stop:
+        again = shlex.join(["nkcme", *context.obj])
+        _say(f"stopped by Ctrl-C; what came is kept; to go on: {again}")
+        raise SystemExit(STOPPED) from stop
+
+
+@data.command("path", epilog="Example: nkcme data path boston")
+def data_path(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `nkcme data list` has them.")],
+) -> None:
+    """Print the directory that holds a data set."""
+    from nkcme.datasets.uci import find_uci
+
+    directory = find_uci(name)
+    if directory is None:
+        raise NkcmeError(f"{name} is not here; run nkcme data fetch {name}")
+    print(directory)

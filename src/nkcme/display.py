@@ -159,3 +159,14 @@ def show_next(paths: dict[str, str], target: str) -> None:
     )
     for line in lines:
         console().print(line, soft_wrap=True)
+
+
+def show_data_sets(described: list[dict[str, Any]]) -> None:
+    """The data sets, their sizes and where they are."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("name", "rows", "features", "folds", "where"):
+        table.add_column(name, justify="left" if name in ("name", "where") else "right")
+    for one in described:
+        sizes = (f"{one[name]:,}" for name in ("rows", "features", "folds"))
+        table.add_row(one["name"], *sizes, one["where"])
+    console().print(table)

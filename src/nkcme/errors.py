@@ -18,3 +18,7 @@ class ModelFileError(NkcmeError):
 
 class TrainingError(NkcmeError):
     """Training cannot go on (the loss is not finite, a checkpoint is of another run)."""
+
+
+class DataError(NkcmeError):
+    """A data set is not here, not what was published, or cannot be downloaded."""

@@ -240,17 +240,22 @@ def load_toy(name: str) -> Toy:
     return TOYS[name]
 
 
-def evaluate_was1(toy: Toy, sampler: Callable[[FloatArray], npt.ArrayLike], seed: int) -> float:
+def evaluate_was1(
+    toy: Toy,
+    sampler: Callable[[FloatArray], npt.ArrayLike],
+    seed: int,
+    n_points: int = N_EVALUATION_POINTS,
+) -> float:
     """The paper's toy score for one seed: mean W1 over 200 points, 50 draws against 50 true ones.
 
     `sampler` maps inputs (200, 1) to draws (50, 200). The true draws are fresh: their generator is
     derived from the seed, but independent of the one that `Toy.make` uses for the same seed.
     """
-    x = toy.evaluation_points()
+    x = toy.evaluation_points(n_points)
     draws = np.asarray(sampler(x[:, None]))
-    if draws.shape != (N_DRAWS, N_EVALUATION_POINTS):
+    if draws.shape != (N_DRAWS, n_points):
         raise NkcmeError(
-            f"sampler must give draws of shape {(N_DRAWS, N_EVALUATION_POINTS)}, got {draws.shape}"
+            f"sampler must give draws of shape {(N_DRAWS, n_points)}, got {draws.shape}"
         )
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_TRUTH_STREAM,)))
     return was1(draws, toy.sample(x, rng, n_draws=N_DRAWS))
