@@ -223,12 +223,12 @@ def test_training_the_same_task_again_traces_nothing():
 
     task = REGRESSION._replace(objectives=(Objective(loss, only("x"), optax.adam(0.05)),))
 
-    def run(seed, table):
+    def run(seed, table, rows=FOLDS):
         return train(
             task,
             jnp.zeros((2, 3)),
             table,
-            Rows(*(a[:2] for a in FOLDS)),
+            Rows(*(a[:2] for a in rows)),
             Plan(30, 5, 10),
             keys(2, seed),
         )
@@ -237,6 +237,11 @@ def test_training_the_same_task_again_traces_nothing():
     once = len(traces)
     assert once > 0
     run(1, 2.0 * TABLE)
+    assert len(traces) == once
+    # Nor does a table of about the size, whose draws are its own.
+    longer = np.concatenate([TABLE, np.full((7, 3), np.nan, np.float32)])
+    fewer = Rows.of([np.arange(0, 20), np.arange(25, 32)])
+    assert all(np.isfinite(leaf).all() for leaf in leaves(run(1, longer, fewer)))
     assert len(traces) == once
 
 

@@ -213,7 +213,7 @@ def train(
     A ``checkpoint`` whose ``fingerprint`` is this run's is resumed; another run's is refused.
     """
     use_compilation_cache()
-    table = jax.tree.map(jnp.asarray, table)
+    table = jax.tree.map(lambda leaf: jnp.asarray(_with_room(leaf, axis=0)), table)
     groups = _groups(len(keys))
     group_rows = [_device_rows(rows, g) for g in groups]
     group_validation = [_device_rows(validation_rows, g) for g in groups]
@@ -288,7 +288,21 @@ def _groups(n_replicas: int) -> list[slice]:
 
 
 def _device_rows(rows: Rows | None, group: slice) -> Rows | None:
-    return None if rows is None else Rows(*(jnp.asarray(leaf[group]) for leaf in rows))
+    if rows is None:
+        return None
+    return Rows(*(jnp.asarray(_with_room(leaf[group], axis=1)) for leaf in rows))
+
+
+def _with_room(array: np.ndarray, axis: int) -> np.ndarray:
+    """Padded along an axis to one of few lengths, so that tables of about a size (folds, say) share
+    a compiled program. At most an eighth is added, or what is missing to 256.
+
+    The last entry is repeated: in `Rows` it owns no draw, and no one looks at it in a table.
+    """
+    n = array.shape[axis]
+    step = max(1 << max(n.bit_length() - 4, 0), 256)
+    missing = -n % step
+    return np.pad(array, [(0, missing if i == axis else 0) for i in range(array.ndim)], "edge")
 
 
 @partial(jax.jit, static_argnums=0)

@@ -255,8 +255,13 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
             return self._stream(X, lambda dist: self._herd(dist, n_samples), axis=1)
         if method != "independent":
             raise NkcmeError(f'method must be "independent" or "herd"; got {method!r}')
-        rng = check_random_state(random_state)
-        return self._stream(X, lambda dist: dist.rvs(n_samples, rng), axis=1)
+        x, rng = self._encode(X), check_random_state(random_state)
+        blocks = (x[first : first + BLOCK_ROWS] for first in range(0, len(x), BLOCK_ROWS))
+        return np.concatenate([self._rvs(block, n_samples, rng) for block in blocks], axis=1)
+
+    def _rvs(self, x: np.ndarray, size: int, rng: np.random.RandomState) -> np.ndarray:
+        """Draws at encoded inputs; for those that can draw without the whole distribution."""
+        return self._distribution(x).rvs(size, rng)
 
     def _herd(self, dist: Distribution, n_samples: int) -> np.ndarray:
         raise NkcmeError(f"{type(self).__name__} has no embedding to herd from")
@@ -364,6 +369,15 @@ def _distinct_rows(
     table = table[first]
     total = np.bincount(place, weights=weight)
     return np.ascontiguousarray(table[:, : x.shape[1]]), table[:, x.shape[1] :].copy(), total
+
+
+def need_no_validation(datasets: Sequence[Encoded]) -> None:
+    """Raises where rows were given to choose a state of training by, and there is no choice."""
+    if any(data.x_validation is not None for data in datasets):
+        raise NkcmeError(
+            "this estimator has no use for X_val and y_val: it chooses no state of training by "
+            "held-out rows; leave them out"
+        )
 
 
 def need_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> None:
