@@ -32,6 +32,7 @@ from nkcme.persistence import (
     write_checkpoint,
     write_model,
 )
+from permissions import directory_for_all, unprivileged
 
 OLD = ({"name": "old", "value": 0.1}, {"w": np.zeros(5), "b": np.ones((2, 3), np.float32)})
 NEW = ({"name": "new", "value": 0.2}, {"w": np.ones(4), "c": np.arange(6, dtype=np.int32)})
@@ -285,11 +286,12 @@ def test_a_path_that_is_none_is_our_error(write, read):
     refused(read, None)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 @STORES
-def test_a_read_only_directory_is_our_error(write, read, tmp_path):
-    tmp_path.chmod(0o500)
-    assert "ermission" in refused(write, tmp_path / "it", *NEW)
+def test_a_read_only_directory_is_our_error(write, read):
+    with directory_for_all() as directory:
+        directory.chmod(0o555)
+        with unprivileged():
+            assert "ermission" in refused(write, directory / "it", *NEW)
 
 
 # Asking before saving
@@ -332,13 +334,14 @@ def test_a_destination_is_refused_exactly_when_a_save_there_would_be(path, fine,
         assert message == refused(write_model, tmp_path / path, *NEW)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_destination_without_permission_is_refused(model, tmp_path):
-    for directory, destination in ((model, model), (tmp_path, tmp_path / "new")):
-        directory.chmod(0o500)
-        assert "ermission" in refused(check_destination, destination)
-        assert "ermission" in refused(write_model, destination, *NEW)
-        directory.chmod(0o700)
+def test_a_destination_without_permission_is_refused():
+    with directory_for_all() as directory:
+        write_model(directory / "model", *OLD)
+        for locked, destination in (("model", "model"), (".", "new")):
+            (directory / locked).chmod(0o555)
+            with unprivileged():
+                assert "ermission" in refused(check_destination, directory / destination)
+                assert "ermission" in refused(write_model, directory / destination, *NEW)
 
 
 def test_the_header_says_which_versions_wrote_a_model(model, tmp_path):

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from nkcme.errors import TableError
 from nkcme.tables import read_table, split_target, to_frame, write_table
+from permissions import directory_for_all, unprivileged
 
 FRAME = pd.DataFrame({"size": [0.1, 1 / 3, np.nan], "town": ["Ulm", None, 'Bern, "old"\ntown']})
 
@@ -47,17 +48,12 @@ def csv_file(tmp_path: Path) -> Any:
 @pytest.fixture
 def locked_directory() -> Iterator[Path]:
     """A directory with one table, as someone who may neither read the one nor write the other."""
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
+    with directory_for_all() as directory:
         (directory / "table.csv").write_text("a\n1\n")
         (directory / "table.csv").chmod(0)
         directory.chmod(0o555)
-        owner = os.geteuid()
-        if owner == 0:
-            os.seteuid(65534)
-        yield directory
-        os.seteuid(owner)
-        directory.chmod(0o755)
+        with unprivileged():
+            yield directory
 
 
 # ----------------------------------------------------------------------------------- reading

@@ -5,7 +5,6 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from nkcme.datasets import UCI, load_uci
 from nkcme.datasets.download import part_of
 from nkcme.datasets.uci import TIMEOUT, describe_uci, fetch_uci, find_uci
 from nkcme.errors import DataError
+from permissions import directory_for_all, unprivileged
 from uci_mirror import (
     CHUNK,
     FOLDED,
@@ -371,9 +371,8 @@ def test_a_cache_that_cannot_be_made_is_one_line(cache, mirror):
 @pytest.fixture
 def read_only():
     """A directory that may not be written in; root, who may, becomes nobody for the while."""
-    with tempfile.TemporaryDirectory() as parent:  # pytest's own is closed to others
-        os.chmod(parent, 0o755)
-        home = Path(parent) / "home"
+    with directory_for_all() as parent:
+        home = parent / "home"
         home.mkdir()
         yield home
         os.chmod(home, 0o755)
@@ -388,14 +387,8 @@ def test_a_read_only_cache_is_one_line(holds, read_only, mirror, tmp_path):
         (write_folded(read_only) / "data.txt").unlink()
         os.chmod(FOLDED.directory(read_only), 0o555)
     os.chmod(read_only, 0o555)
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
-    try:
+    with unprivileged():
         message = refuse(data_home=read_only)
-    finally:
-        if root:
-            os.seteuid(0)
     assert "permission denied" in message.lower()
     assert str(read_only) in message
     assert not mirror.sent
