@@ -26,7 +26,7 @@ demo: install
 	$(BIN)/nkcme demo --out demo
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
 lint: install
 	$(BIN)/ruff check .

@@ -12,24 +12,9 @@ from matplotlib.patches import ConnectionPatch, Patch
 
 from nkcme import NKCME
 from nkcme.datasets.toy import Toy, load_toy
-from nkcme.plots import BLUE, INK, ORANGE, VERMILION, plot_fan
+from nkcme.plots import BLUE, INK, ORANGE, STYLE, VERMILION, plot_fan
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-
-STYLE = {
-    "font.size": 11,
-    "font.family": "DejaVu Sans",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#555555",
-    "axes.titlesize": 12,
-    "axes.titleweight": "bold",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "figure.dpi": 100,
-    "savefig.dpi": 160,
-    "figure.facecolor": "white",
-}
 
 #: Rows drawn as points, of the 5000 that are learned from.
 N_POINTS = 700

@@ -20,6 +20,7 @@ from sklearn.model_selection import KFold
 
 from benchmarks import record
 from nkcme import NKCME, metrics, presets
+from nkcme.bench.record import device_name
 
 Fold = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -96,7 +97,7 @@ def main() -> None:
                 flush=True,
             )
     command = f"NKCME_DATA=DIR python -m benchmarks.small_tables --folds {arguments.folds}"
-    name = f"small-tables-{record.device_name()}"
+    name = f"small-tables-{device_name()}"
     print(f"wrote {record.write(name, command, {'rows': rows}, arguments.out)}")
 
 

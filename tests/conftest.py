@@ -6,6 +6,9 @@ import tempfile
 
 import hypothesis
 import jax
+import pytest
+
+from nkcme.estimators import ESTIMATORS
 
 # A test never compiles into, nor reads from, the user's own cache. Processes that tests start
 # inherit the directory.
@@ -26,6 +29,19 @@ hypothesis.settings.register_profile(
     "search", deadline=None, max_examples=2000, suppress_health_check=_SLOW
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes share the tests (make test), each has its own compiled programs.
+
+    So a process takes all contracts of one estimator, or all tests of one file.
+    """
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        known = {} if parameters is None else parameters.params
+        name = known.get("name", type(known.get("estimator")).__name__)
+        group = name if name in ESTIMATORS else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_unconfigure() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_diabetes
 
+from nkcme.bench.specs import floor_under, published
 from nkcme.commands import Note, evaluate_table, predict_table, report_table
 from nkcme.datasets.toy import N_DRAWS, N_TRAIN, evaluate_was1, load_toy, was1_floor
 from nkcme.errors import NkcmeError
@@ -16,12 +17,6 @@ from nkcme.estimators import NKCME
 from nkcme.evaluation import NOMINAL
 from nkcme.fitting import checkpoint_of, fit_table
 from nkcme.tables import read_table, write_table
-
-#: The paper's WAS1 x100 on the ring, bandwidth learned jointly (table 1).
-PAPER_RING = {"mean": 21.10, "std": 1.14}
-
-#: A perfect model's, mean of 10 seeds: what is left is the scatter of the true draws.
-FLOOR_RING = 17.57
 
 #: Seeds of the ring that are trained side by side: enough for a spread, few enough for a demo.
 N_SEEDS = 4
@@ -66,13 +61,15 @@ def fit_ring(seed: int) -> dict[str, Any]:
     scores = [
         100 * evaluate_was1(toy, sampler, s) for s, sampler in zip(seeds, samplers, strict=True)
     ]
+    paper = published("was1_x100", "ring", "nkcme-joint")
+    assert paper is not None
     return {
         "mean": float(np.mean(scores)),
         "std": float(np.std(scores)),
         "seeds": N_SEEDS,
         "steps": models[0].n_steps_,
-        "paper": PAPER_RING,
-        "floor": FLOOR_RING,
+        "paper": paper._asdict(),
+        "floor": floor_under("was1_x100", "ring"),
         "floor_of_these_seeds": 100 * was1_floor(toy, seeds),
     }
 

@@ -52,3 +52,12 @@ def need_number(
             if bound is not None
         ]
         raise NkcmeError(f"{name} must be a number {' and '.join(bounds)}; got {value!r}")
+
+
+def need_word_or_positive(name: str, value: Any, word: str) -> None:
+    """A word that leaves the choice to the data, or a number above 0."""
+    try:
+        if not isinstance(value, str) or value != word:
+            need_number(name, value, above=0.0)
+    except NkcmeError as error:
+        raise NkcmeError(f'{name} must be "{word}" or a number above 0; got {value!r}') from error

@@ -294,37 +294,100 @@ def test_bad_validation_is_refused(name, validation, words):
 # ------------------------------------------------------------------------------- parameters
 
 #: What an estimator says of parameters that cannot be meant: (parameter, value, words).
-BAD_PARAMETERS: dict[str, list[tuple[str, Any, str]]] = {
+Cases = list[tuple[str, Any, str]]
+
+#: What all that learn by steps have in common.
+STEPS: Cases = [
+    *(("epochs", value, "whole number of at least 1") for value in (-1, 0, 1.5, "3", True)),
+    *(("batch_size", value, "whole number of at least 1") for value in (0, "a")),
+    *(("hidden", value, "list of whole numbers") for value in (8, "8", None, ((8,), (8,)))),
+    *(("hidden", value, "whole number of at least 1") for value in ((8, -1), (2.5,))),
+    *(("activation", value, "relu") for value in ("swoosh", 3)),
+    *(("schedule", value, "cosine") for value in ("linear", None)),
+    *(("learning_rate", value, "above 0") for value in (0, "fast", np.inf)),
+    *(("weight_decay", value, "at least 0") for value in (-1, "x")),
+    *(("beta2", value, "below 1") for value in (1.0, "x")),
+    *(("validation_fraction", value, "below 1") for value in (1.0, -0.1, "a")),
+    *(("verbose", value, "True, False") for value in ("loud", None, 3)),
+    ("checkpoint", 3, "path"),
+    ("checkpoint", "/proc/nkcme/c", "check the path"),
+]
+#: What all have in common.
+ALL: Cases = [
+    *(("standardize", value, "True or False") for value in ("no", None, 3)),
+    *(("random_state", value, "seed") for value in ("a", 1.5)),
+    ("random_state", -1, "between 0 and"),
+]
+PATIENCE: Cases = [("patience", value, "whole number of at least 1") for value in (0, 1.5)]
+SPECTRAL_NORM: Cases = [
+    *(("spectral_norm", value, "list of whole numbers") for value in (1, None)),
+    ("spectral_norm", ("a",), "whole number"),
+    ("spectral_norm", (7,), "layers from -2 to 1"),
+]
+#: What those have in common whose weights are on training targets, condensed.
+CONDENSED: Cases = [
+    *(("bandwidth", value, '"median" or a number above 0') for value in (0, -1, "auto", True)),
+    *(("n_atoms", value, "whole number of at least 2") for value in (1, 2.5, "10", None)),
+    *(("reading", value, "atomic") for value in ("loud", "auto", None)),
+]
+BAD_PARAMETERS: dict[str, Cases] = {
+    "CARD": [
+        *STEPS,
+        *ALL,
+        *(("mean_epochs", value, "whole number of at least 1") for value in (0, "x")),
+        *(("noise_hidden", value, "list of whole numbers") for value in (8, "8", None)),
+        *(("noise_hidden", value, "whole number of at least 1") for value in ((8, -1), (2.5,))),
+        ("noise_hidden", (), "at least one layer"),
+        *(("n_draws", value, "whole number of at least 1") for value in (0, 2.5, None)),
+        *(("n_diffusion_steps", value, "whole number of at least 1") for value in (0, "x")),
+    ],
+    "DeepFeatureCME": [
+        *(case for case in STEPS if case[0] != "validation_fraction"),
+        *ALL,
+        *SPECTRAL_NORM,
+        *CONDENSED,
+        ("hidden", (), "must have a layer"),
+        *(("regularization", value, "above 0") for value in (0, -1, "auto", None)),
+    ],
+    "KernelCME": [
+        *ALL,
+        *CONDENSED,
+        *(("input_bandwidth", value, '"auto" or a number above 0') for value in (0, "x", None)),
+        *(("regularization", value, '"auto" or a number above 0') for value in (0, "x", np.nan)),
+        *(("n_inducing", value, "whole number of at least 1") for value in (0, 2.5, "10")),
+        *(("max_rows", value, "whole number of at least 1") for value in (0, None)),
+    ],
+    "MDN": [
+        *STEPS,
+        *ALL,
+        *PATIENCE,
+        *SPECTRAL_NORM,
+        *(("n_components", value, "whole number of at least 1") for value in (0, 2.5, None)),
+    ],
     "NKCME": [
-        *(("epochs", value, "whole number of at least 1") for value in (-1, 0, 1.5, "3", True)),
+        *STEPS,
+        *ALL,
+        *PATIENCE,
+        *SPECTRAL_NORM,
         *(("n_atoms", value, "whole number of at least 1") for value in (0, -5, 2.5, "10", None)),
-        *(("batch_size", value, "whole number of at least 1") for value in (0, "a")),
-        *(("patience", value, "whole number of at least 1") for value in (0, 1.5)),
         ("bandwidth_period", 0, "whole number of at least 1"),
-        *(("hidden", value, "list of whole numbers") for value in (8, "8", None, ((8,), (8,)))),
-        *(("hidden", value, "whole number of at least 1") for value in ((8, -1), (2.5,))),
-        *(("spectral_norm", value, "list of whole numbers") for value in (1, None)),
-        ("spectral_norm", ("a",), "whole number"),
-        ("spectral_norm", (7,), "layers from -2 to 1"),
         *(("kernel", value, "gaussian") for value in ("cubic", 3, None, ["gaussian"])),
-        *(("activation", value, "relu") for value in ("swoosh", 3)),
         *(("head", value, "simplex") for value in ("tail", None, ["simplex"])),
         *(("bandwidth_update", value, "joint") for value in ("never", ["joint"])),
-        *(("schedule", value, "cosine") for value in ("linear", None)),
         *(("reading", value, "atomic") for value in ("loud", np.array(["auto"]))),
         *(("bandwidth", value, "above 0") for value in (0, -1, "1", np.nan, None, True)),
         *(("bandwidth_floor", value, "at least 0") for value in (-1, "x")),
-        *(("learning_rate", value, "above 0") for value in (0, "fast", np.inf)),
         ("bandwidth_learning_rate", "x", "above 0"),
-        *(("weight_decay", value, "at least 0") for value in (-1, "x")),
-        *(("beta2", value, "below 1") for value in (1.0, "x")),
-        *(("validation_fraction", value, "below 1") for value in (1.0, -0.1, "a")),
-        *(("standardize", value, "True or False") for value in ("no", None, 3)),
-        *(("verbose", value, "True, False") for value in ("loud", None, 3)),
-        ("checkpoint", 3, "path"),
-        ("checkpoint", "/proc/nkcme/c", "check the path"),
-        *(("random_state", value, "seed") for value in ("a", 1.5)),
-        ("random_state", -1, "between 0 and"),
+    ],
+    "SplineFlow": [
+        *STEPS,
+        *ALL,
+        *PATIENCE,
+        *(("n_layers", value, "whole number of at least 1") for value in (0, 2.5, None)),
+        *(("n_bins", value, "whole number of at least 2") for value in (1, "8", None)),
+        *(("tail_bound", value, "above 0") for value in (0, -3.0, np.inf, "3", None)),
+        *(("hidden", value, "one width") for value in ((8, 9), ())),
+        ("weight_decay", None, "at least 0"),
     ],
 }
 

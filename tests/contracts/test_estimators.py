@@ -46,7 +46,17 @@ EVERYTHING = pd.DataFrame(
 ALPHA = (0.1, 0.5, 0.9)
 
 #: Enough training for scikit-learn's checks to see that something was learned.
-TRAINED: dict[str, dict[str, Any]] = {"NKCME": {"n_atoms": 20, "epochs": 100, "weight_decay": 0.01}}
+TRAINED: dict[str, dict[str, Any]] = {
+    "CARD": {"mean_epochs": 300, "epochs": 300, "n_diffusion_steps": 30, "learning_rate": 0.01},
+    "DeepFeatureCME": {"epochs": 200, "bandwidth": 0.3},
+    "KernelCME": {"bandwidth": 0.3},
+    "MDN": {"epochs": 200, "learning_rate": 0.01, "validation_fraction": 0.0},
+    "NKCME": {"n_atoms": 20, "epochs": 100, "weight_decay": 0.01},
+    "SplineFlow": {"epochs": 100, "learning_rate": 0.01},
+}
+
+#: Estimators whose fit to so few rows is the solution of an equation.
+NOTHING_DRAWN = {"KernelCME"}
 
 
 # No check is expected to fail. That a reordered table is put right by name and not refused, which
@@ -159,7 +169,8 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(name):
     again = tiny(name).fit(X, Y)
     assert_same(answers(again), answers(fitted(name)))
     other = tiny(name, random_state=1).fit(X, Y)
-    assert not np.array_equal(other.predict(X), again.predict(X))
+    # Where nothing is drawn, the seed must make no difference.
+    assert np.array_equal(other.predict(X), again.predict(X)) == (name in NOTHING_DRAWN)
     rng = np.random.RandomState(5)
     draws = [again.sample(X, 2, random_state=seed) for seed in (5, rng, rng)]
     np.testing.assert_array_equal(draws[0], draws[1])

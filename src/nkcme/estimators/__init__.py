@@ -7,11 +7,29 @@ from pathlib import Path
 
 from nkcme.errors import ModelFileError
 from nkcme.estimators.base import ConditionalEstimator, TrainingInterrupted
+from nkcme.estimators.card import CARD
+from nkcme.estimators.deep_feature import DeepFeatureCME
+from nkcme.estimators.flow import SplineFlow
+from nkcme.estimators.kernel import KernelCME
+from nkcme.estimators.mdn import MDN
 from nkcme.estimators.neural import NKCME
 
-ESTIMATORS: dict[str, type[ConditionalEstimator]] = {cls.__name__: cls for cls in (NKCME,)}
+ESTIMATORS: dict[str, type[ConditionalEstimator]] = {
+    cls.__name__: cls for cls in (NKCME, KernelCME, DeepFeatureCME, MDN, CARD, SplineFlow)
+}
 
-__all__ = ["ESTIMATORS", "NKCME", "ConditionalEstimator", "TrainingInterrupted", "load"]
+__all__ = [
+    "CARD",
+    "ESTIMATORS",
+    "MDN",
+    "NKCME",
+    "ConditionalEstimator",
+    "DeepFeatureCME",
+    "KernelCME",
+    "SplineFlow",
+    "TrainingInterrupted",
+    "load",
+]
 
 
 def load(path: str | Path) -> ConditionalEstimator:

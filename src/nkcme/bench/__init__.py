@@ -1,0 +1,1 @@
+"""The paper's experiments: what is run, running it, and what came out."""

@@ -1,0 +1,287 @@
+"""What is run, as data: methods, data sets, recipes, seeds or folds, and the paper's numbers.
+
+A `Cell` is one method on one data set, with all its seeds or folds. Nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from nkcme import presets
+from nkcme.datasets.toy import N_DRAWS, N_EVALUATION_POINTS, N_TRAIN, TOYS
+from nkcme.errors import NkcmeError
+
+
+class Method(NamedTuple):
+    """A column: whose estimator, how it draws samples, and how it is called in print.
+
+    ``draws`` is ``"herd"`` or ``"independent"`` as in `sample`, or ``"quantiles"``: the
+    mid-quantiles (i + 1/2) / n of the predicted distribution, the best n points to stand for it.
+    """
+
+    label: str
+    estimator: str
+    draws: str
+    in_paper: bool = True
+
+
+METHODS: dict[str, Method] = {
+    "nkcme": Method("NKCME()", "NKCME", "quantiles", in_paper=False),
+    "nkcme-joint": Method("joint", "NKCME", "herd"),
+    "nkcme-iterative": Method("iterative", "NKCME", "herd"),
+    "df-median": Method("DF median", "DeepFeatureCME", "herd"),
+    "df-0.1": Method("DF 0.1", "DeepFeatureCME", "herd"),
+    "mdn": Method("MDN", "MDN", "independent"),
+    "nsf": Method("NSF", "SplineFlow", "independent"),
+    "card": Method("CARD", "CARD", "independent"),
+    "kernel-cme": Method("KernelCME()", "KernelCME", "herd", in_paper=False),
+}
+
+#: The scores of the paper's tables, as `paper.json` and the rows name them; lower is better.
+TITLES = {"was1_x100": "WAS1 × 100", "qice_percent": "QICE, %", "rmse": "RMSE"}
+
+#: Where the rows of an experiment are scored against the paper, and by what.
+PAPER_METRICS = {
+    "toy": ("was1_x100",),
+    "toy-quick": ("was1_x100",),
+    "uci": ("qice_percent", "rmse"),
+}
+
+N_SEEDS = 10
+_UCI_DRAWS = 1000
+_TOY_TEST_ROWS = 1000
+
+#: UCI sets on which the classical estimator, whose cost grows with the cube of n, is run.
+_SMALL = ("boston", "concrete", "energy")
+
+#: Why the cells of a data set stay empty. Asked for by name it is run like any other.
+WHY_EMPTY = {
+    "year": (
+        "YearPredictionMSD was not at hand where these were run (its 515,345 rows are downloaded "
+        "on request only); the same recipe is run on a generated table of its size below"
+    )
+}
+
+# --- the quick toy benchmark ------------------------------------------------------------------
+
+QUICK = "toy-quick"
+#: No training is longer than about so many steps (a twenty-fifth of the paper's longest; shorter
+#: recipes are run whole), and two seeds are run.
+QUICK_STEPS = 4000
+_QUICK_SEEDS = 2
+#: Only WAS1 is scored, and at fewer points: a thousand networks in turn for every draw is what
+#: CARD costs, and it would take most of the time.
+_QUICK = {"n_points": 40, "n_test": 0}
+
+# --- growth with n ----------------------------------------------------------------------------
+
+SIZES = ("1000", "10000", "100000", "1000000")
+#: Rows up to which methods go that cannot go further.
+_LARGEST = {"kernel-cme": 10_000}
+SCALING_BATCH = 256
+SCALING_STEPS = 500
+#: The classical estimator with so many landmarks (Nystrom) goes as far as the others.
+NYSTROM = "kernel-cme-nystrom"
+_N_INDUCING = 500
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one data set, for seeds or folds 0 .. n_runs - 1."""
+
+    experiment: str
+    dataset: str
+    method: str
+    estimator: str
+    parameters: dict[str, Any]
+    protocol: dict[str, Any]
+    n_runs: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset}--{self.method}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Of what is run: rows with another one are not of this cell."""
+        text = json.dumps([self.estimator, self.parameters, self.protocol], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def toy_cells(*, quick: bool = False) -> list[Cell]:
+    """The paper's table 1: every method on the three toy problems, ten seeds."""
+    cells = [
+        Cell(
+            experiment="toy",
+            dataset=toy,
+            method=name,
+            estimator=method.estimator,
+            parameters=_parameters(name, toy),
+            protocol={
+                "draws": method.draws,
+                "n_draws": N_DRAWS,
+                "n_train": N_TRAIN,
+                "n_points": N_EVALUATION_POINTS,
+                "n_test": _TOY_TEST_ROWS,
+            },
+            n_runs=N_SEEDS,
+        )
+        for toy in TOYS
+        for name, method in METHODS.items()
+    ]
+    if not quick:
+        return cells
+    # The classical estimator has no steps to save, and would take a large part of the time.
+    return [_miniature(cell) for cell in cells if cell.method != "kernel-cme"]
+
+
+def uci_cells() -> list[Cell]:
+    """The paper's tables of QICE and RMSE: every method on its eight UCI sets, all their folds."""
+    folds: dict[str, int] = _numbers()["uci_folds"]
+    return [
+        Cell(
+            experiment="uci",
+            dataset=dataset,
+            method=name,
+            estimator=method.estimator,
+            parameters=_parameters(name, dataset),
+            protocol={"draws": method.draws, "n_draws": _UCI_DRAWS},
+            n_runs=n_folds,
+        )
+        for dataset, n_folds in folds.items()
+        for name, method in METHODS.items()
+        if name != "kernel-cme" or dataset in _SMALL
+    ]
+
+
+def scaling_cells() -> list[Cell]:
+    """Every method on generated tables of growing length, by the recipe for a large UCI set."""
+    methods = {name: method.estimator for name, method in METHODS.items()} | {NYSTROM: "KernelCME"}
+    return [
+        Cell(
+            experiment="scaling",
+            dataset=size,
+            method=name,
+            estimator=estimator,
+            parameters=_scaling_parameters(name, int(size)),
+            protocol={"n_inputs": 10, "n_predicted": 1000},
+            n_runs=1,
+        )
+        for size in SIZES
+        for name, estimator in methods.items()
+        if int(size) <= _LARGEST.get(name, int(size))
+    ]
+
+
+def year_cells() -> list[Cell]:
+    """The paper's recipe for Year on a generated table of its size, for one pass over the rows."""
+    n_rows, n_inputs = _numbers()["uci_shape"]["year"]
+    return [
+        Cell(
+            experiment="year",
+            dataset="generated",
+            method="nkcme-joint",
+            estimator="NKCME",
+            parameters=presets.paper("nkcme-joint", "year") | {"epochs": 1},
+            protocol={"n_rows": n_rows, "n_inputs": n_inputs, "n_test": 51_630},
+            n_runs=1,
+        )
+    ]
+
+
+def choose(
+    cells: Sequence[Cell],
+    *,
+    methods: Sequence[str] = (),
+    sets: Sequence[str] = (),
+    n_runs: int | None = None,
+) -> list[Cell]:
+    """The cells of some methods and data sets (all unless named), with fewer runs if asked."""
+    for what, chosen, known in (
+        ("method", methods, {cell.method: None for cell in cells}),
+        ("data set", sets, {cell.dataset: None for cell in cells}),
+    ):
+        if other := [name for name in chosen if name not in known]:
+            raise NkcmeError(
+                f"there is no {what} {other[0]!r} in this benchmark; there are {', '.join(known)}"
+            )
+    return [
+        cell if n_runs is None else replace(cell, n_runs=min(n_runs, cell.n_runs))
+        for cell in cells
+        if (not methods or cell.method in methods)
+        and (cell.dataset in sets if sets else cell.dataset not in WHY_EMPTY)
+    ]
+
+
+# --- the paper's numbers ----------------------------------------------------------------------
+
+
+class Published(NamedTuple):
+    """A number of the paper's tables; Year's have no deviation, for it has one fold."""
+
+    mean: float
+    std: float | None
+
+
+def published(metric: str, dataset: str, method: str) -> Published | None:
+    """The paper's number, or None where it has none."""
+    found = _numbers().get(metric, {}).get(dataset, {}).get(method)
+    return None if found is None else Published(found["mean"], found["std"])
+
+
+def floor_under(metric: str, dataset: str) -> float | None:
+    """What a perfect model scores, where that is known."""
+    value = _numbers().get(f"{metric}_floor", {}).get(dataset)
+    return None if value is None else float(value)
+
+
+def rmse_scale(dataset: str) -> float:
+    """What the paper multiplies the RMSE of a data set by."""
+    return float(_numbers()["rmse_scale"].get(dataset, 1))
+
+
+@cache
+def _numbers() -> dict[str, Any]:
+    return json.loads((files("nkcme.bench") / "paper.json").read_text(encoding="utf-8"))
+
+
+# --- recipes ----------------------------------------------------------------------------------
+
+
+def _parameters(method: str, dataset: str) -> dict[str, Any]:
+    return presets.paper(method, dataset) if METHODS[method].in_paper else {}
+
+
+def _miniature(cell: Cell) -> Cell:
+    """A cell of the quick benchmark: the same recipe, at most so many steps, two seeds."""
+    shorter = dict(cell.parameters)
+    for name in ("epochs", "mean_epochs"):
+        if name in shorter:
+            steps_an_epoch = N_TRAIN // shorter["batch_size"]
+            shorter[name] = min(shorter[name], QUICK_STEPS // steps_an_epoch)
+    return replace(
+        cell,
+        experiment=QUICK,
+        parameters=shorter,
+        protocol=cell.protocol | _QUICK,
+        n_runs=_QUICK_SEEDS,
+    )
+
+
+def _scaling_parameters(method: str, n: int) -> dict[str, Any]:
+    """The recipe of Protein with one batch size for all, about as many steps whatever n is."""
+    if method == NYSTROM:
+        return {"n_inducing": _N_INDUCING}
+    if method == "kernel-cme":
+        return {"max_rows": _LARGEST[method]}
+    epochs = max(SCALING_STEPS // max(n // SCALING_BATCH, 1), 1)
+    same = {"batch_size": SCALING_BATCH, "epochs": epochs}
+    if method == "card":
+        same["mean_epochs"] = epochs
+    return _parameters(method, "protein") | same

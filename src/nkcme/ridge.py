@@ -1,0 +1,96 @@
+"""Ridge regression with values in a Hilbert space: the algebra of conditional mean embeddings.
+
+The paper's equation (1): minimise over C the sum of w_i ||phi(y_i) - C psi(x_i)||^2 plus
+lambda ||C||^2. Rows are distinct and w_i says how often row i counts, W = diag(w). The estimate at
+x is sum_i beta_i(x) phi(y_i), and by the push-through identity beta(x) has two forms:
+
+- dual: (K + lambda W^-1)^-1 k(x), with K_ij = psi(x_i)'psi(x_j) and k_i(x) = psi(x_i)'psi(x);
+- primal: W Psi (Psi'W Psi + lambda I)^-1 psi(x), with the psi(x_i) in the rows of Psi.
+
+That it is W^-1 is seen from a row that stands there w times: each copy's coefficient b obeys
+(K beta)_i + lambda b = k_i(x), and their sum is w b. What is kept is an operator that gives
+beta(x)' B, the weights on the atoms of `condensing`, from k(x) or psi(x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.sparse import csr_array
+
+#: Rows whose features are in memory at once.
+BLOCK_ROWS = 8192
+
+
+def row_counts(weight: np.ndarray, n_rows: int) -> np.ndarray:
+    """How many of ``n_rows`` rows each distinct row stands for, from their weights: repetitions are
+    what they are, and weights that only compare rows are made to sum to n_rows."""
+    return weight * (n_rows / weight.sum())
+
+
+def dual_operator(
+    gram: np.ndarray, counts: np.ndarray, regularization: float, shares: csr_array
+) -> tuple[np.ndarray, float]:
+    """(K + lambda W^-1)^-1 B (n, m), and the jitter that the factorisation needed on top.
+
+    None is added unless it fails, and then the least power of ten times the rounding that helps.
+    """
+    diagonal = np.diag(gram) + regularization / counts
+    jitter = 0.0
+    while True:
+        system = gram.copy()
+        np.fill_diagonal(system, diagonal + jitter)
+        try:
+            factor = cho_factor(system.T, lower=True, overwrite_a=True)  # in place, by columns
+            return cho_solve(factor, shares.toarray()), jitter
+        except np.linalg.LinAlgError:
+            jitter = 10.0 * jitter or float(np.finfo(np.float64).eps * diagonal.sum())
+
+
+def primal_operator(
+    features: Callable[[np.ndarray], np.ndarray],
+    x: np.ndarray,
+    counts: np.ndarray,
+    regularization: float,
+    shares: csr_array,
+) -> np.ndarray:
+    """(Psi'W Psi + lambda I)^-1 Psi'W B (d, m), with the features of a block of rows at a time."""
+    gram: np.ndarray | float = 0.0
+    cross: np.ndarray | float = 0.0
+    for first in range(0, len(x), BLOCK_ROWS):
+        block = slice(first, first + BLOCK_ROWS)
+        psi = np.asarray(features(x[block]), np.float64)
+        weighted = counts[block, None] * psi
+        gram = gram + psi.T @ weighted
+        cross = cross + (shares[block].T @ weighted).T
+    system = gram + regularization * np.eye(np.shape(gram)[0])
+    return np.linalg.solve(system, cross)
+
+
+def leave_one_out(
+    gram: np.ndarray, counts: np.ndarray, regularizations: np.ndarray, targets: np.ndarray
+) -> np.ndarray:
+    """For each lambda, the mean of ||phi(y_i) - mu_i(x_i)||^2, with mu_i learned without row i.
+
+    ``targets`` (n, r) are coordinates of the phi(y_i), such that targets targets' = K_Y. With
+    H = K (K + lambda W^-1)^-1 the residual of leaving a row out is the plain one divided by one
+    less the row's leverage H_ii; one repetition of a row that counts w_i times has its share of it,
+    H_ii / w_i. Where counts are not whole they are no repetitions, and the whole row is left out.
+
+    One eigendecomposition of W^1/2 K W^1/2 serves all lambdas.
+    """
+    root = np.sqrt(counts)[:, None]
+    whole = bool(np.all(counts == np.rint(counts)))
+    share = 1.0 / counts if whole else np.ones_like(counts)
+    values, vectors = eigh(root * gram * root.T)
+    values = np.maximum(values, 0.0)
+    rotated = vectors.T @ (root * targets)
+    scores = np.empty(len(regularizations))
+    for i, regularization in enumerate(regularizations):
+        rest = regularization / (values + regularization)  # the eigenvalues of I - H
+        residual = vectors @ (rest[:, None] * rotated)
+        kept = (1.0 - share) + share * (np.square(vectors) @ rest)  # 1 - leverage
+        scores[i] = np.sum(np.sum(np.square(residual), axis=1) / np.square(kept)) / counts.sum()
+    return scores
