@@ -14,7 +14,7 @@ SOURCE = Path(nkcme.__file__).parent
 #: From the roof down. A module may import from its own floor and from the floors below. A package
 #: stands for all its modules; a new module must be given its place here.
 FLOORS = [
-    {"cli"},
+    {"cli", "__main__"},
     {"commands", "demo", "display", "fitting", "report", "report_charts", "plots", "fan", "bench"},
     {"estimators", "rl"},
     {"training", "persistence", "scoring", "evaluation", "tables", "preprocessing", "columns"}

@@ -371,7 +371,7 @@ def bench_toy(
     rows: RowsPath = _ROWS,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A miniature: 1/25 of each method's training, two seeds."),
+        typer.Option("--quick", help="A miniature: at most 4,000 steps of training, two seeds."),
     ] = False,
 ) -> None:
     """Score every method on the paper's toy data.

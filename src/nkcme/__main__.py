@@ -1,0 +1,5 @@
+"""``python -m nkcme`` is ``nkcme``."""
+
+from nkcme.cli import main
+
+main()
