@@ -11,7 +11,6 @@ import time
 import pytest
 
 from nkcme.cli import run
-from nkcme.datasets import UCI
 from uci_mirror import (
     CHUNK,
     FOLDED,
@@ -34,10 +33,8 @@ PROGRAM = [
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """A cache of one's own, for this process and those it starts; two tiny sets alone."""
-    for name in list(UCI):
-        monkeypatch.delitem(UCI, name)
-    for known in (FOLDED, ORDERED):
-        monkeypatch.setitem(UCI, known.name, known)
+    for module in ("nkcme.datasets.uci", "nkcme.datasets.uci_sets"):
+        monkeypatch.setattr(f"{module}.UCI", {known.name: known for known in (FOLDED, ORDERED)})
     monkeypatch.setattr("nkcme.datasets.download._CHUNK", CHUNK)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))

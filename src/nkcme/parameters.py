@@ -36,6 +36,7 @@ def need_number(
     above: float | None = None,
     least: float | None = None,
     below: float | None = None,
+    most: float | None = None,
 ) -> None:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     fits = (
@@ -44,11 +45,17 @@ def need_number(
         and (above is None or value > above)
         and (least is None or value >= least)
         and (below is None or value < below)
+        and (most is None or value <= most)
     )
     if not fits:
         bounds = [
             f"{word} {bound:g}"
-            for word, bound in (("above", above), ("at least", least), ("below", below))
+            for word, bound in (
+                ("above", above),
+                ("at least", least),
+                ("below", below),
+                ("at most", most),
+            )
             if bound is not None
         ]
         raise NkcmeError(f"{name} must be a number {' and '.join(bounds)}; got {value!r}")

@@ -335,6 +335,7 @@ BAD_PARAMETERS: dict[str, Cases] = {
         *STEPS,
         *ALL,
         *(("mean_epochs", value, "whole number of at least 1") for value in (0, "x")),
+        *(("mean_fraction", value, "at most 1") for value in (0, 1.1, "x", None)),
         *(("noise_hidden", value, "list of whole numbers") for value in (8, "8", None)),
         *(("noise_hidden", value, "whole number of at least 1") for value in ((8, -1), (2.5,))),
         ("noise_hidden", (), "at least one layer"),

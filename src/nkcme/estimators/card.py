@@ -28,7 +28,7 @@ from nkcme.draws import Draws
 from nkcme.errors import NkcmeError
 from nkcme.estimators.trained import Descent, TrainedEstimator, default_steps, padded
 from nkcme.networks import MLP
-from nkcme.parameters import need_whole, need_wholes
+from nkcme.parameters import need_number, need_whole, need_wholes
 from nkcme.training import Objective, Task
 
 #: beta rises evenly from the first to the second, as in Han et al.
@@ -103,6 +103,10 @@ class CARD(TrainedEstimator):
         Of the conditional mean.
     mean_epochs : int or None
         Passes over the data for the conditional mean. None: chosen from n.
+    mean_fraction : float
+        Share of rows, chosen at random, that the conditional mean learns from. From rows it has
+        not seen the diffusion learns how far the mean is off; from rows it has learned by heart,
+        that it is right. Han et al. keep 40 % from it, by stopping early on them.
     noise_hidden : tuple of int
         Widths of the hidden layers of the noise network.
     n_diffusion_steps : int
@@ -143,6 +147,7 @@ class CARD(TrainedEstimator):
         hidden: Sequence[int] = (64, 64),
         activation: str = "relu",
         mean_epochs: int | None = None,
+        mean_fraction: float = 0.6,
         noise_hidden: Sequence[int] = (128, 128, 128),
         n_diffusion_steps: int = 1000,
         n_draws: int = 200,
@@ -161,6 +166,7 @@ class CARD(TrainedEstimator):
         self.hidden = hidden
         self.activation = activation
         self.mean_epochs = mean_epochs
+        self.mean_fraction = mean_fraction
         self.noise_hidden = noise_hidden
         self.n_diffusion_steps = n_diffusion_steps
         self.n_draws = n_draws
@@ -184,6 +190,13 @@ class CARD(TrainedEstimator):
         need_whole("n_draws", self.n_draws)
         if self.mean_epochs is not None:
             need_whole("mean_epochs", self.mean_epochs)
+        need_number("mean_fraction", self.mean_fraction, above=0.0, most=1.0)
+
+    def _marks(self, x: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
+        """1 where the conditional mean learns from a row, else 0."""
+        order = np.random.default_rng(seed).permutation(len(x))
+        n_learned = max(int(np.ceil(float(self.mean_fraction) * len(x))), 1)
+        return ((order < n_learned).astype(np.float32),)
 
     def _mean_steps(self, n_rows: int) -> int:
         if self.mean_epochs is not None:
@@ -257,6 +270,10 @@ class _Spec(NamedTuple):
     noise_descent: Descent
 
 
+#: x, y, and whether the conditional mean learns from the row.
+Batch = tuple[Array, Array, Array]
+
+
 def _init(spec: _Spec, key: Array, _: tuple[()]) -> Diffusion:
     mean_key, noise_key = jax.random.split(key)
     mean = MLP(
@@ -275,9 +292,10 @@ def make_task(spec: _Spec) -> Task:
     """The training task of a spec; the same object for equal specs, so compiled once."""
     kept = _kept(spec.n_diffusion_steps)
 
-    def mean_loss(model: Diffusion, batch: tuple[Array, Array], _: Array) -> Array:
-        x, y = batch
-        return jnp.mean(jnp.square(jax.vmap(model.mean)(x) - y))
+    def mean_loss(model: Diffusion, batch: Batch, _: Array) -> Array:
+        x, y, learned = batch
+        errors = jnp.mean(jnp.square(jax.vmap(model.mean)(x) - y), axis=1)
+        return jnp.sum(learned * errors) / jnp.maximum(jnp.sum(learned), 1.0)
 
     def noise_error(model: Diffusion, x: Array, y: Array, step: Array, noise: Array) -> Array:
         mean = jax.lax.stop_gradient(model.mean(x))
@@ -286,8 +304,8 @@ def make_task(spec: _Spec) -> Task:
         told = model.noise(x, mean, noisy, (step + 0.5) / spec.n_diffusion_steps)
         return jnp.mean(jnp.square(told - noise))
 
-    def noise_loss(model: Diffusion, batch: tuple[Array, Array], key: Array) -> Array:
-        x, y = batch
+    def noise_loss(model: Diffusion, batch: Batch, key: Array) -> Array:
+        x, y, _ = batch
         step_key, noise_key = jax.random.split(key)
         # Steps in pairs t and T - 1 - t, as in Han et al.: every minibatch sees early and late.
         half = jax.random.randint(step_key, ((len(y) + 1) // 2,), 0, spec.n_diffusion_steps)
@@ -295,7 +313,7 @@ def make_task(spec: _Spec) -> Task:
         noise = jax.random.normal(noise_key, y.shape)
         return jnp.mean(jax.vmap(partial(noise_error, model))(x, y, steps, noise))
 
-    def validation(model: Diffusion, batch: tuple[Array, Array]) -> Array:
+    def validation(model: Diffusion, batch: Batch) -> Array:
         """The error in the noise, over steps and noise that are always the same."""
         steps = jnp.linspace(0, spec.n_diffusion_steps - 1, 32).astype(jnp.int32)
         noise = jax.random.normal(jax.random.key(0), (len(steps), spec.n_out))
@@ -303,7 +321,7 @@ def make_task(spec: _Spec) -> Task:
         def one(x: Array, y: Array) -> Array:
             return jnp.mean(jax.vmap(partial(noise_error, model, x, y))(steps, noise))
 
-        return jax.vmap(one)(*batch)
+        return jax.vmap(one)(*batch[:2])
 
     def only(part: str, model: Diffusion) -> Diffusion:
         """Marks what an objective moves."""

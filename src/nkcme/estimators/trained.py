@@ -89,6 +89,10 @@ class TrainedEstimator(ConditionalEstimator):
         """The shapes of `_constant`, for reading files."""
         return ()
 
+    def _marks(self, x: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
+        """Further columns of the training table, beside x and y."""
+        return ()
+
     def _finish(self, model: PyTree, data: Encoded) -> dict[str, np.ndarray]:
         """What is solved for once training is over, as named arrays."""
         return {}
@@ -121,7 +125,10 @@ class TrainedEstimator(ConditionalEstimator):
                 [t.held_out + first for t, first in zip(tables, first_rows, strict=True)],
                 [t.held_out_weight for t in tables],
             )
-        table = tuple(np.concatenate([getattr(t, name) for t in tables]) for name in ("x", "y"))
+        columns = [
+            (t.x, t.y, *self._marks(t.x, d.seed)) for t, d in zip(tables, datasets, strict=True)
+        ]
+        table = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
         constants = [self._constant(data) for data in datasets]
         keys = jnp.stack([jax.random.key(data.seed) for data in datasets])
         run = partial(
