@@ -37,8 +37,8 @@ BETAS = (1e-4, 2e-2)
 #: Frequencies, in turns over the whole diffusion, by which the noise network sees the step.
 _FREQUENCIES = 2.0 ** np.arange(-2, 6)
 
-#: Draws that are diffused at once.
-_BLOCK_DRAWS = 2**18
+#: Draws that are diffused at once: so few that a layer of them stays in a cache.
+_BLOCK_DRAWS = 2**16
 
 
 class NoiseNetwork(eqx.Module):
@@ -237,7 +237,7 @@ class CARD(TrainedEstimator):
 
     def _draw(self, x: np.ndarray, size: int, key: Array, *, shared: bool = False) -> np.ndarray:
         """Draws (size, n_rows, d), in units of y."""
-        filled = padded(x)
+        filled = padded(x, fine=True)
         at_once = max(_BLOCK_DRAWS // len(filled), 1)
         pieces = [
             np.asarray(

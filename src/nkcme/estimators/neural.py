@@ -72,7 +72,7 @@ class NKCME(TrainedEstimator):
     bandwidth_floor : float or None
         How narrow it may become, in spacings between neighbouring atoms: finer than its atoms, or
         than so many rows can tell, an embedding only learns the noise. 0 for the paper's unbounded
-        one. None: chosen from n.
+        one (but for 1e-4, which keeps it from vanishing). None: chosen from n.
     bandwidth_update : {"joint", "iterative", "fixed"}
         Learn it with the weights on one loss, in turns on the SQ loss, or not at all.
     bandwidth_period : int
@@ -309,6 +309,12 @@ class _Spec(NamedTuple):
     bandwidth_descent: Descent
 
 
+#: In spacings between atoms, narrower than any data can tell. Without it the paper's unbounded
+#: bandwidth goes to zero where y takes few values, some of them atoms (Naval): the loss has no
+#: lower bound there, and ends as NaN.
+MIN_BANDWIDTH = 1e-4
+
+
 def _init(spec: _Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
     network = MLP(
         spec.n_in,
@@ -321,7 +327,8 @@ def _init(spec: _Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
     )
     # The bandwidth starts where it was asked to, at floor + softplus(raw), and where it is fixed it
     # stays there. Few atoms far apart must not push the floor up to it.
-    floor = jnp.minimum(spec.bandwidth_floor * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
+    lowest = max(spec.bandwidth_floor, MIN_BANDWIDTH)
+    floor = jnp.minimum(lowest * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
     if spec.bandwidth_update == "fixed":
         floor = jnp.zeros_like(floor)
     above = spec.bandwidth - floor
