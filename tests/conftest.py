@@ -14,6 +14,8 @@ from nkcme.estimators import ESTIMATORS
 # inherit the directory.
 _CACHE = tempfile.mkdtemp(prefix="nkcme-tests-")
 os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE
+# The suite is little else than compiling small programs, and not optimising them halves that.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

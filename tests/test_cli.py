@@ -159,19 +159,51 @@ def test_fit_as_json(table, tmp_path, call):
 def test_fit_takes_presets_and_parameters(table, tmp_path, monkeypatch, refuse):
     asked = {}
 
-    def estimator(**parameters):
+    def make(estimator, parameters, checkpoint):
         asked.update(parameters)
         raise nkcme.NkcmeError("enough is known")
 
-    monkeypatch.setattr("nkcme.fitting.NKCME", estimator)
+    monkeypatch.setattr("nkcme.fitting._make", make)
     options = ("--preset", "paper-toy", "--kernel", "laplace", "--validation-fraction", 0.2)
-    refuse("fit", table, "--target", "price", "--out", tmp_path / "m", "--seed", 7, *options)
-    assert asked == nkcme.presets.PAPER_TOY | {
+    refuse("fit", table, "--target", "price", "--out", tmp_path / "m", *options, "--seed", 4)
+    expected = nkcme.presets.PAPER_TOY | {
         "kernel": "laplace",
         "validation_fraction": 0.2,
-        "random_state": 7,
-        "checkpoint": tmp_path / "m.checkpoint",
+        "random_state": 4,
     }
+    assert asked == expected
+
+
+@pytest.mark.parametrize("estimator", ["MDN", "KernelCME"])
+def test_every_command_goes_for_the_rivals_too(estimator, table, tmp_path, call):
+    path = tmp_path / "m"
+    given = ["--epochs", 2] if estimator == "MDN" else []
+    out, _ = call(
+        "fit", table, "--target", "price", "--out", path, "--estimator", estimator, *given
+    )
+    assert ("2 steps" in out) == (estimator == "MDN")
+    assert type(nkcme.load(path)).__name__ == estimator
+    assert estimator in call("info", path)[0]
+    call("predict", path, table, "--interval", 0.9)
+    call("report", path, table, "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert ("How did training go?" in page) == (estimator == "MDN")
+    assert "bandwidth is" not in page
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--estimator", "Oracle"], "there are NKCME, KernelCME"),
+        (["--estimator", "MDN", "--preset", "paper-toy"], "is for NKCME, not for MDN"),
+        (["--estimator", "MDN", "--kernel", "laplace"], "MDN has no parameter kernel"),
+    ],
+)
+def test_what_an_estimator_cannot_do_is_refused_before_anything_is_done(
+    options, words, table, tmp_path, refuse
+):
+    assert words in refuse("fit", table, "--target", "price", "--out", tmp_path / "m", *options)
+    assert not list(tmp_path.iterdir())
 
 
 def test_fit_replaces_a_model(table, tmp_path, call):

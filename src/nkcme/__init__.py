@@ -9,15 +9,29 @@ from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, Trai
 if TYPE_CHECKING:
     from nkcme import presets
     from nkcme.embedding import Embedding
-    from nkcme.estimators import NKCME, TrainingInterrupted, load
+    from nkcme.estimators import (
+        CARD,
+        MDN,
+        NKCME,
+        DeepFeatureCME,
+        KernelCME,
+        SplineFlow,
+        TrainingInterrupted,
+        load,
+    )
     from nkcme.scoring import crps_scorer, log_density_scorer
 
 __all__ = [
+    "CARD",
+    "MDN",
     "NKCME",
     "DataError",
+    "DeepFeatureCME",
     "Embedding",
+    "KernelCME",
     "ModelFileError",
     "NkcmeError",
+    "SplineFlow",
     "TableError",
     "TrainingError",
     "TrainingInterrupted",
@@ -30,7 +44,9 @@ __all__ = [
 
 # Imported when first asked for: `nkcme --help` must not wait for JAX.
 _HOMES = {
-    "NKCME": "nkcme.estimators",
+    **dict.fromkeys(
+        ("CARD", "DeepFeatureCME", "KernelCME", "MDN", "NKCME", "SplineFlow"), "nkcme.estimators"
+    ),
     "Embedding": "nkcme.embedding",
     "TrainingInterrupted": "nkcme.estimators",
     "crps_scorer": "nkcme.scoring",

@@ -128,6 +128,13 @@ def fit(
     test_size: Annotated[
         float, typer.Option(help="Share of rows, chosen at random, held out to score; 0 for none.")
     ] = 0.1,
+    estimator: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="NKCME, or one of its rivals: KernelCME, DeepFeatureCME, MDN, SplineFlow, CARD.",
+        ),
+    ] = "NKCME",
     preset: Annotated[
         str,
         typer.Option(
@@ -177,6 +184,7 @@ def fit(
             table,
             target,
             out,
+            estimator=estimator,
             preset=preset,
             parameters={name: value for name, value in chosen.items() if value is not None},
             seed=seed,

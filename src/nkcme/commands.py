@@ -12,7 +12,7 @@ import numpy as np
 from nkcme import persistence
 from nkcme.columns import listed
 from nkcme.errors import NkcmeError, TableError
-from nkcme.estimators import NKCME, ConditionalEstimator, load
+from nkcme.estimators import ConditionalEstimator, load
 from nkcme.evaluation import evaluate
 from nkcme.tables import read_table, split_target, to_frame
 
@@ -84,15 +84,15 @@ def describe_model(model_path: Path) -> dict[str, Any]:
             for column in model.encoder_.columns
         ],
     }
-    if isinstance(model, NKCME):
-        network = model.model_.network
-        described |= {
-            "kernel": model.kernel,
-            "atoms": model.n_atoms,
-            "bandwidth": model.bandwidth_,
-            "steps": model.n_steps_,
-            "weights": sum(leaf.size for leaf in jax.tree.leaves(network)),
-        }
+    facts = {
+        "kernel": getattr(model, "kernel", None),
+        "atoms": getattr(model, "n_atoms", None),
+        "bandwidth": getattr(model, "bandwidth_", None),
+        "steps": getattr(model, "n_steps_", None),
+    }
+    described |= {name: fact for name, fact in facts.items() if fact is not None}
+    if hasattr(model, "model_"):
+        described["weights"] = sum(leaf.size for leaf in jax.tree.leaves(model.model_))
     described["parameters"] = model.get_params(deep=False)
     return described
 

@@ -42,10 +42,13 @@ def _plain(value: Any) -> Any:
 def show_fit(result: dict[str, Any]) -> None:
     """What was fitted and how well it does on the rows held out."""
     out = console()
-    training = f"{result['steps']} steps, bandwidth {result['bandwidth']:.3g}"
+    facts = [] if result["steps"] is None else [f"{result['steps']} steps"]
+    if result["bandwidth"] is not None:
+        facts.append(f"bandwidth {result['bandwidth']:.3g}")
+    training = f" ({', '.join(facts)})" if facts else ""
     out.print(
         f"Fitted {result['target']} from {result['columns']} columns on {result['rows']} rows in "
-        f"{result['seconds']:.1f} s ({training}).",
+        f"{result['seconds']:.1f} s{training}.",
         soft_wrap=True,
     )
     out.print(f"Saved the model to {result['model']}", soft_wrap=True)
@@ -94,7 +97,7 @@ def show_model(described: dict[str, Any]) -> None:
         "kernel": described.get("kernel"),
         "bandwidth": described.get("bandwidth"),
         "atoms": described.get("atoms"),
-        "network weights": described.get("weights"),
+        "trained numbers": described.get("weights"),
         "steps trained": described.get("steps"),
         "parameters": ", ".join(f"{k}={v!r}" for k, v in described["parameters"].items()),
     }

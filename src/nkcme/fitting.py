@@ -12,7 +12,7 @@ import numpy as np
 
 from nkcme import persistence, presets
 from nkcme.errors import NkcmeError, TrainingError
-from nkcme.estimators import NKCME
+from nkcme.estimators import ESTIMATORS, ConditionalEstimator
 from nkcme.evaluation import evaluate
 from nkcme.tables import read_table, split_target
 
@@ -38,20 +38,25 @@ def fit_table(
     target: str,
     out: Path,
     *,
+    estimator: str = "NKCME",
     preset: str = "default",
     parameters: dict[str, Any] | None = None,
     seed: int = 0,
     test_size: float = 0.1,
     resume: bool = False,
 ) -> dict[str, Any]:
-    """Fit an NKCME to a table, save it at ``out`` and score it on rows that were held out.
+    """Fit a model to a table, save it at ``out`` and score it on rows that were held out.
 
-    ``parameters`` go over those of the preset. Training keeps its state in ``out``.checkpoint until
-    the model is saved; ``resume`` goes on from there. What can be refused is refused before
-    training, so that no work is lost.
+    ``parameters`` go over those of the preset, which is NKCME's. Training keeps its state in
+    ``out``.checkpoint until the model is saved; ``resume`` goes on from there. What can be refused
+    is refused before training, so that no work is lost.
     """
+    if estimator not in ESTIMATORS:
+        raise NkcmeError(f"there is no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}")
     if preset not in PRESETS:
         raise NkcmeError(f"there is no preset {preset!r}; there are {', '.join(PRESETS)}")
+    if preset != "default" and estimator != "NKCME":
+        raise NkcmeError(f"the preset {preset!r} is for NKCME, not for {estimator}; leave it out")
     if not 0 <= test_size < 1:
         raise NkcmeError(f"the test size must be at least 0 and below 1; got {test_size:g}")
     out = Path(os.path.abspath(out))
@@ -60,20 +65,24 @@ def fit_table(
     _check_checkpoint(checkpoint, resume)
     X, y = split_target(read_table(table), target)
     train, test = _split_rows(len(y), test_size, seed)
-    model = NKCME(**PRESETS[preset] | (parameters or {}), random_state=seed, checkpoint=checkpoint)
+    chosen = PRESETS[preset] | (parameters or {}) | {"random_state": seed}
+    model = _make(estimator, chosen, checkpoint)
     start = time.perf_counter()
     _fit_or_stop(model, X.iloc[train], y[train], checkpoint, resume)
     seconds = time.perf_counter() - start
     model.target_name_ = target
-    model.set_params(checkpoint=None).save(out)  # where it was trained is no part of a model
+    if "checkpoint" in model.get_params():
+        model.set_params(checkpoint=None)  # where it was trained is no part of a model
+    model.save(out)
     checkpoint.unlink(missing_ok=True)
     return {
         "model": str(out),
         "target": target,
         "columns": len(X.columns),
         "rows": len(train),
-        "steps": model.n_steps_,
-        "bandwidth": model.bandwidth_,
+        "estimator": estimator,
+        "steps": getattr(model, "n_steps_", None),
+        "bandwidth": getattr(model, "bandwidth_", None),
         "seconds": seconds,
         "metrics": evaluate(model, X.iloc[test], y[test]) if len(test) else None,
     }
@@ -84,7 +93,20 @@ def checkpoint_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.checkpoint")
 
 
-def _fit_or_stop(model: NKCME, X: Any, y: np.ndarray, checkpoint: Path, resume: bool) -> None:
+def _make(estimator: str, chosen: dict[str, Any], checkpoint: Path) -> ConditionalEstimator:
+    """An estimator with the parameters chosen, and a checkpoint where it trains by steps."""
+    known = ESTIMATORS[estimator]._get_param_names()
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise NkcmeError(f"{estimator} has no parameter {unknown[0]}; leave it out")
+    return ESTIMATORS[estimator](
+        **chosen, **({"checkpoint": checkpoint} if "checkpoint" in known else {})
+    )
+
+
+def _fit_or_stop(
+    model: ConditionalEstimator, X: Any, y: np.ndarray, checkpoint: Path, resume: bool
+) -> None:
     try:
         model.fit(X, y)
     except KeyboardInterrupt as error:

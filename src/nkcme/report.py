@@ -278,11 +278,16 @@ def _training(history: Any) -> str:
     if not figures:
         return ""
     drawn = "".join(_chart(figure, "Training curve") for figure in figures)
+    explained = "The curves should level off."
+    if "bandwidth" in history:
+        explained += (
+            " The loss is measured with a kernel whose bandwidth is learned too, so its height has "
+            "no meaning by itself; the bandwidth is the finest detail in y that the model tells "
+            "apart."
+        )
     return _section(
         "How did training go?",
-        "The curves should level off. The loss is measured with a kernel whose bandwidth is "
-        "learned too, so its height has no meaning by itself; the bandwidth is the finest detail "
-        "in y that the model tells apart.",
+        explained,
         f'<div class="grid wide">{drawn}</div>',
     )
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nkcme.estimators.card import BETAS, CARD, NoiseNetwork, _diffuse, _kept
+from nkcme.estimators.card import BETAS, CARD, NoiseNetwork, _diffuse, _kept, betas
 
 N_STEPS = 1000
 
@@ -46,7 +46,7 @@ def spread_after_all_steps(spread):
     With f = 0 and y centred, y_t = r y_{t-1} + b e with r^2 + b^2 = 1. Undoing a step draws from
     q(y_{t-1} | y_t, y_0) at y_0 = E[y | y_t]: precisions add, and all is linear in y_t.
     """
-    beta = np.linspace(*BETAS, N_STEPS)
+    beta = betas(N_STEPS)
     kept = np.cumprod(1 - beta)
     before = np.concatenate([[1.0], kept[:-1]])
     variance = 1.0
@@ -85,6 +85,8 @@ def test_after_the_last_step_next_to_nothing_is_left():
     kept = np.asarray(_kept(N_STEPS))
     np.testing.assert_allclose(kept[0], 1 - BETAS[0], rtol=1e-6)
     assert kept[-1] < 1e-4
+    for fewer in (10, 50, 300):
+        assert np.asarray(_kept(fewer))[-1] < 1e-3
 
 
 def test_the_noise_network_is_the_same_in_one_piece_and_in_two():
@@ -111,10 +113,10 @@ def fitted():
     model = CARD(
         hidden=(32,),
         noise_hidden=(32, 32),
-        n_diffusion_steps=200,
-        n_draws=2000,
-        mean_epochs=100,
-        epochs=400,
+        n_diffusion_steps=150,
+        n_draws=300,
+        mean_epochs=50,
+        epochs=150,
         learning_rate=3e-3,
         random_state=0,
     )
@@ -124,18 +126,18 @@ def fitted():
 def test_a_gaussian_conditional_is_learned_with_its_mean_and_deviation(fitted):
     x = np.linspace(-0.8, 0.8, 5)[:, None]
     dist = fitted.predict_dist(x)
-    np.testing.assert_allclose(dist.mean(), 3 + 2 * x[:, 0], atol=0.1)
-    np.testing.assert_allclose(dist.std(), 0.6 + 0.4 * x[:, 0], rtol=0.15)
-    fresh = fitted.sample(x, 2000, random_state=1)
-    np.testing.assert_allclose(fresh.mean(axis=0), dist.mean(), atol=0.1)
-    np.testing.assert_allclose(fresh.std(axis=0), dist.std(), rtol=0.1)
+    np.testing.assert_allclose(dist.mean(), 3 + 2 * x[:, 0], atol=0.15)
+    np.testing.assert_allclose(dist.std(), 0.6 + 0.4 * x[:, 0], rtol=0.2)
+    fresh = fitted.sample(x, 300, random_state=1)
+    np.testing.assert_allclose(fresh.mean(axis=0), dist.mean(), atol=0.2)
+    np.testing.assert_allclose(fresh.std(axis=0), dist.std(), rtol=0.2)
 
 
 def test_chosen_rows_make_fresh_draws_of_their_own(fitted):
     x = np.array([[-0.8], [0.8]])
     second = fitted.predict_dist(x)[1]
-    draws = second.rvs(500, 0)
-    assert draws.shape == (500, 1)
+    draws = second.rvs(200, 0)
+    assert draws.shape == (200, 1)
     assert abs(draws.mean() - 4.6) < 0.2
     assert not np.isin(draws, second.draws).any()
 

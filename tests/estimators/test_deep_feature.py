@@ -160,7 +160,7 @@ def test_minus_one_normalises_the_layer_of_the_features():
     assert layers[-1].linear.weight.shape == (12, 16)
     weight = np.asarray(layers[-1].linear.weight)
     divided_by = np.asarray(layers[-1].u) @ weight @ np.asarray(layers[-1].v)
-    assert np.linalg.norm(weight, 2) / divided_by == pytest.approx(1.0, abs=0.02)
+    assert np.linalg.norm(weight, 2) / divided_by == pytest.approx(1.0, abs=0.05)
 
 
 def test_validation_rows_are_refused():

@@ -31,7 +31,8 @@ from nkcme.networks import MLP
 from nkcme.parameters import need_number, need_whole, need_wholes
 from nkcme.training import Objective, Task
 
-#: beta rises evenly from the first to the second, as in Han et al.
+#: Over a thousand steps beta rises evenly from the first to the second, as in Han et al.; fewer
+#: steps are larger, so that as little of y is left in the end.
 BETAS = (1e-4, 2e-2)
 
 #: Frequencies, in turns over the whole diffusion, by which the noise network sees the step.
@@ -350,9 +351,14 @@ def make_task(spec: _Spec) -> Task:
     )
 
 
+def betas(n_steps: int) -> np.ndarray:
+    """The variance of the noise that each step adds."""
+    return np.minimum(np.linspace(*BETAS, n_steps) * (1000 / n_steps), 0.999)
+
+
 def _kept(n_steps: int) -> Array:
     """A_t, the share of y's variance that is left after each step."""
-    return jnp.asarray(np.cumprod(1.0 - np.linspace(*BETAS, n_steps)), jnp.float32)
+    return jnp.asarray(np.cumprod(1.0 - betas(n_steps)), jnp.float32)
 
 
 @partial(jax.jit, static_argnums=(3, 4, 5))
@@ -369,7 +375,7 @@ def _diffuse(
     shape = (n_draws, 1 if shared else len(x), mean.shape[1])
 
     # q(y_{t-1} | y_t, y_0, f) has mean g0 y_0 + g1 y_t + g2 f, from numbers taken in float64.
-    beta = np.linspace(*BETAS, n_steps)
+    beta = betas(n_steps)
     alpha = 1.0 - beta
     kept = np.cumprod(alpha)
     before = np.concatenate([[1.0], kept[:-1]])
