@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -15,8 +16,26 @@ def wants_progress(verbose: bool | str) -> bool:
     return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
 
 
-class TrainingBar:
-    """A context manager that `nkcme.training.train` can tell of each chunk."""
+class _Bar:
+    """A bar that is there while its context lasts."""
+
+    _bar: RichProgress
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+
+class TrainingBar(_Bar):
+    """`nkcme.training.train` can tell it of each chunk."""
 
     def __init__(self, n_steps: int, title: str = "fit"):
         self._bar = RichProgress(
@@ -29,25 +48,13 @@ class TrainingBar:
         )
         self._task = self._bar.add_task(title, total=n_steps, values="")
 
-    def __enter__(self) -> TrainingBar:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
     def update(self, step: int, values: dict[str, float]) -> None:
         text = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         self._bar.update(self._task, completed=step, values=text)
 
 
-class DownloadBar:
-    """A context manager that counts the files of a data set, and the bytes as they come."""
+class DownloadBar(_Bar):
+    """Counts the files of a data set, and the bytes as they come."""
 
     def __init__(self, n_files: int, title: str, visible: bool):
         self._bar = RichProgress(
@@ -60,18 +67,6 @@ class DownloadBar:
         self._n_files = n_files
         self._n_done = 0
         self._task = self._bar.add_task(title, total=n_files, count="")
-
-    def __enter__(self) -> DownloadBar:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def on_bytes(self, received: int, total: int | None) -> None:
         """So much of the current file is here; the server may not have said how much it is."""
