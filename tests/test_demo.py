@@ -19,8 +19,9 @@ def demonstrated(tmp_path_factory):
         printed: list = []
         patch.setattr(demo, "N_SEEDS", 1)
         patch.setattr(demo, "N_TRAIN", 500)
-        for module in (demo, fitting):
-            patch.setattr(module, "NKCME", partial(nkcme.NKCME, epochs=3, hidden=(8,)))
+        patch.setattr(demo, "NKCME", partial(nkcme.NKCME, epochs=3, hidden=(8,)))
+        short = {"epochs": 3, "hidden": (8,)}
+        patch.setitem(fitting.PRESETS, "default", fitting.PRESETS["default"] | short)
         patch.setattr(display, "print", printed.append, raising=False)
         out.mkdir()
         demo.checkpoint_of(out / "diabetes-model").write_text("left of a demo that was killed")

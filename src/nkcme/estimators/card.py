@@ -26,6 +26,7 @@ from sklearn.utils import check_random_state
 from nkcme.distribution import as_rows, checked_size
 from nkcme.draws import Draws
 from nkcme.errors import NkcmeError
+from nkcme.estimators.base import Encoded
 from nkcme.estimators.trained import Descent, TrainedEstimator, default_steps, padded
 from nkcme.networks import MLP
 from nkcme.parameters import need_number, need_whole, need_wholes
@@ -82,10 +83,16 @@ class NoiseNetwork(eqx.Module):
 
 
 class Diffusion(eqx.Module):
-    """The two networks."""
+    """The two networks, and bounds (d,) for y while most of it is still noise.
+
+    Undoing a step divides by what is left of y, next to nothing at first: without bounds a network
+    that is a little wrong there draws far from any y.
+    """
 
     mean: MLP
     noise: NoiseNetwork
+    low: Array
+    high: Array
 
 
 class CARD(TrainedEstimator):
@@ -193,6 +200,16 @@ class CARD(TrainedEstimator):
             need_whole("mean_epochs", self.mean_epochs)
         need_number("mean_fraction", self.mean_fraction, above=0.0, most=1.0)
 
+    def _constant(self, data: Encoded) -> tuple[Array, Array]:
+        """The range of y, widened by as much on either side."""
+        low, high = data.y.min(axis=0), data.y.max(axis=0)
+        width = high - low
+        return jnp.asarray(low - width), jnp.asarray(high + width)
+
+    def _constant_shape(self, spec: _Spec) -> tuple[Array, Array]:
+        bound = jax.ShapeDtypeStruct((spec.n_out,), jnp.float32)
+        return bound, bound  # type: ignore[return-value]
+
     def _marks(self, x: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
         """1 where the conditional mean learns from a row, else 0."""
         order = np.random.default_rng(seed).permutation(len(x))
@@ -275,7 +292,7 @@ class _Spec(NamedTuple):
 Batch = tuple[Array, Array, Array]
 
 
-def _init(spec: _Spec, key: Array, _: tuple[()]) -> Diffusion:
+def _init(spec: _Spec, key: Array, bounds: tuple[Array, Array]) -> Diffusion:
     mean_key, noise_key = jax.random.split(key)
     mean = MLP(
         spec.n_in,
@@ -285,7 +302,8 @@ def _init(spec: _Spec, key: Array, _: tuple[()]) -> Diffusion:
         head="signed",
         key=mean_key,
     )
-    return Diffusion(mean, NoiseNetwork(spec.n_in, spec.n_out, spec.noise_hidden, key=noise_key))
+    noise = NoiseNetwork(spec.n_in, spec.n_out, spec.noise_hidden, key=noise_key)
+    return Diffusion(mean, noise, *bounds)
 
 
 @lru_cache(maxsize=64)
@@ -352,8 +370,10 @@ def make_task(spec: _Spec) -> Task:
 
 
 def betas(n_steps: int) -> np.ndarray:
-    """The variance of the noise that each step adds."""
-    return np.minimum(np.linspace(*BETAS, n_steps) * (1000 / n_steps), 0.999)
+    """The variance of the noise that each step adds: A_t takes the same course in any number."""
+    thousand = np.concatenate([[0.0], np.cumsum(np.log1p(-np.linspace(*BETAS, 1000)))])
+    log_kept = np.interp(np.linspace(0, 1000, n_steps + 1), np.arange(1001), thousand)
+    return -np.expm1(np.diff(log_kept))
 
 
 def _kept(n_steps: int) -> Array:
@@ -394,6 +414,8 @@ def _diffuse(
         c, step_key = now
         told = tell(known, y, c["time"])
         clean = (y - (1.0 - c["root"]) * centre - c["noise"] * told) / c["root"]
+        within = jnp.clip(clean, model.low[None, None], model.high[None, None])
+        clean = jnp.where(c["root"] < 0.5, within, clean)
         fresh = c["spread"] * jax.random.normal(step_key, shape)
         return c["g0"] * clean + c["g1"] * y + c["g2"] * centre + fresh, None
 
