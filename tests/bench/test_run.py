@@ -172,8 +172,7 @@ def test_uci_is_scored_by_its_samples(tmp_path, said, monkeypatch):
         def fold(self, k):
             return np.arange(30), np.arange(30, 40)
 
-    uci = pytest.importorskip("nkcme.datasets.uci")
-    monkeypatch.setattr(uci, "load_uci", lambda name: Table())
+    monkeypatch.setattr("nkcme.datasets.uci.load_uci", lambda name: Table())
     cell = fake_bench.cell(
         "kin8nm", experiment="uci", protocol={"draws": "independent", "n_draws": 1000}
     )

@@ -192,7 +192,7 @@ def test_neither_the_order_of_rows_nor_the_form_of_weights_makes_a_difference(na
 @every_estimator
 def test_held_out_rows_are_the_same_however_rows_are_weighted(name):
     if "validation_fraction" not in tiny(name).get_params():
-        pytest.skip("holds no rows out")
+        pytest.skip(f"{name} has no validation_fraction: it holds no rows out")
     weight = RNG.integers(1, 4, N)
     model = tiny(name, validation_fraction=0.25)
     weighted = clone(model).fit(X, Y, sample_weight=weight)

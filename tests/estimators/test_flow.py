@@ -135,8 +135,8 @@ def test_a_gaussian_is_learned_to_its_entropy():
 
 @pytest.mark.parametrize("name", ["humps", "pair"])
 def test_the_likelihood_is_flowjaxs(name, request):
-    bijections = pytest.importorskip("flowjax.bijections")
-    distributions = pytest.importorskip("flowjax.distributions")
+    from flowjax import bijections, distributions
+
     model = request.getfixturevalue(name)
     x, y = two_humps(50, 4)
     y = y if name == "humps" else np.c_[y, y]
@@ -175,7 +175,8 @@ def test_joint_draws_keep_the_dependence(pair):
 
 def test_what_is_fixed_stays_fixed_and_what_is_learned_moves(pair):
     """The base is N(0, 1) and has no parameters; U's shift is L's business."""
-    paramax = pytest.importorskip("paramax")
+    import paramax
+
     architecture = pair._architecture(2, 2)
     parts = flow_module._parts(architecture)
     names = [

@@ -311,8 +311,8 @@ class _Spec(NamedTuple):
 
 #: In spacings between atoms. Herding, with the paper's thousand candidates for a hundred atoms,
 #: sees nothing narrower. Without it the paper's unbounded bandwidth goes to zero where y takes few
-#: values and some are atoms (Naval): the loss has no lower bound there, and ends as NaN. Of the
-#: values tried, from 0.1 to 1, this one meets the paper's numbers there (docs/findings.md).
+#: values and some are atoms (Naval): the loss has no lower bound there, and ends as NaN. The
+#: value was chosen on Naval, between two that come near the paper's numbers (docs/findings.md).
 MIN_BANDWIDTH = 0.18
 
 
