@@ -22,7 +22,7 @@ FLOORS = [
     {"objectives", "embedding", "herding", "distribution", "cdf_table", "metrics"}
     | {"mixture", "draws", "flow_distribution"},
     {"networks", "atoms", "kernels", "compilation", "interrupts"}
-    | {"condensing", "ridge", "median_distance"},
+    | {"condensing", "ridge", "median_distance", "replicas"},
     {"errors", "_version", "strict_json", "atomic_files", "parameters"},
 ]
 
@@ -97,7 +97,7 @@ def test_imports_make_no_circle():
 
 
 def test_training_knows_no_model():
-    assert own_imports(TREES["training"]) == {"compilation", "errors", "interrupts"}
+    assert own_imports(TREES["training"]) == {"compilation", "errors", "interrupts", "replicas"}
 
 
 def test_rivals_know_their_bases_and_not_each_other():

@@ -10,6 +10,7 @@ in reverse mode: a second derivative by the bandwidth would miss a term.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -93,3 +94,47 @@ def _dot(a: Array, b: Array) -> Array:
     products = (a * b).reshape(-1, a.shape[-1])
     n, m = products.shape
     return jnp.ones(n, a.dtype) @ (products @ jnp.ones(m, a.dtype))
+
+
+def squared_mmd(w: Array, own: Array, target: Array, cross: Array) -> Array:
+    """Section 5.2, for each kernel: ||sum_a v_a k(tau_a, .) - sum_a w_a k(eta_a, .)||^2.
+
+    ``own`` (S, m, m) holds k(eta_a, eta_b) of S kernels, ``target`` (n, S) the target's own term
+    sum_ab v_a v_b k(tau_a, tau_b), ``cross`` (n, S, m) its inner products with the atoms,
+    sum_a v_a k(tau_a, eta_b). Gives (n, S).
+    """
+    return _squared_mmd(w, own, target, cross)[0]
+
+
+@jax.custom_vjp
+def fused_mmd(w: Array, own: Array, target: Array, cross: Array) -> Array:
+    """Section 5.3, for each row: log of the mean over kernels of exp(`squared_mmd`); (n,).
+
+    Its gradient by w, for which w G is at hand already, is all that is given: the target is fixed.
+    """
+    return _fused_mmd_forward(w, own, target, cross)[0]
+
+
+def _squared_mmd(w: Array, own: Array, target: Array, cross: Array) -> tuple[Array, Array]:
+    """The squares, and w G for each kernel, (n, S, m)."""
+    s, m, _ = own.shape
+    # One product for all kernels; each Gram matrix is symmetric.
+    product = (w @ own.reshape(s * m, m).T).reshape(-1, s, m)
+    return target + jnp.einsum("nsm,nm->ns", product - 2.0 * cross, w), product
+
+
+def _fused_mmd_forward(
+    w: Array, own: Array, target: Array, cross: Array
+) -> tuple[Array, tuple[Array, ...]]:
+    squares, product = _squared_mmd(w, own, target, cross)
+    fused = jax.nn.logsumexp(squares, axis=-1) - math.log(own.shape[0])
+    return fused, (squares, product - cross)
+
+
+def _fused_mmd_backward(saved: tuple[Array, ...], ct: Array) -> tuple[Array | None, ...]:
+    squares, half_slope = saved
+    share = jax.nn.softmax(squares, axis=-1)  # the posterior over kernels
+    return 2.0 * ct[:, None] * jnp.einsum("ns,nsm->nm", share, half_slope), None, None, None
+
+
+fused_mmd.defvjp(_fused_mmd_forward, _fused_mmd_backward)

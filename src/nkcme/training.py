@@ -11,13 +11,9 @@ stopped at any chunk and resumed draws what the uninterrupted run drew.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
@@ -30,6 +26,15 @@ from jax import Array
 from nkcme.compilation import use_compilation_cache
 from nkcme.errors import TrainingError
 from nkcme.interrupts import Interrupts
+from nkcme.replicas import (
+    concatenated,
+    groups,
+    named_arrays,
+    refilled,
+    refuse_foreign,
+    single_precision,
+    workers,
+)
 
 PyTree = Any
 AnyArray = Any  # numpy's on the host, JAX's on the device
@@ -185,14 +190,7 @@ class Trained:
     interrupted: bool
 
 
-@contextmanager
-def _single_precision() -> Iterator[None]:
-    """Whatever the rest of the user's program computes in."""
-    with jax.enable_x64(False):
-        yield
-
-
-@_single_precision()
+@single_precision()
 def train(
     task: Task,
     constants: PyTree,
@@ -214,18 +212,16 @@ def train(
     """
     use_compilation_cache()
     table = jax.tree.map(lambda leaf: jnp.asarray(_with_room(leaf, axis=0)), table)
-    groups = _groups(len(keys))
-    group_rows = [_device_rows(rows, g) for g in groups]
-    group_validation = [_device_rows(validation_rows, g) for g in groups]
-    part = partial(jax.tree.map, jnp.asarray)
+    parts = groups(len(keys))
+    part_rows = [_device_rows(rows, p) for p in parts]
+    part_validation = [_device_rows(validation_rows, p) for p in parts]
+    on_device = partial(jax.tree.map, jnp.asarray)
 
-    # A thread inherits no precision; those of the pool keep theirs while they live.
-    single = lambda: jax.enable_x64(False).__enter__()  # noqa: E731
-    with ThreadPoolExecutor(len(groups), initializer=single) as pool, Interrupts() as interrupts:
+    with workers(len(parts)) as pool, Interrupts() as interrupts:
         states = list(
             pool.map(
-                lambda g: _start(task, keys[g], part(jax.tree.map(lambda c: c[g], constants))),
-                groups,
+                lambda p: _start(task, keys[p], on_device(jax.tree.map(lambda c: c[p], constants))),
+                parts,
             )
         )
         history, done = History(), 0
@@ -243,9 +239,7 @@ def train(
         for length in plan.chunks(done):
             if plan.patience is not None and _all_stopped(states, plan.patience):
                 break  # asked before a chunk, for a checkpoint may be of a run that had stopped
-            results = list(
-                pool.map(advance, zip(states, group_rows, group_validation, strict=True))
-            )
+            results = list(pool.map(advance, zip(states, part_rows, part_validation, strict=True)))
             states = [state for state, _ in results]
             values = {k: np.concatenate([v[k] for _, v in results]) for k in results[0][1]}
             done += length
@@ -258,7 +252,7 @@ def train(
             if interrupts.requested:
                 break
         interrupted = interrupts.requested and done < plan.n_steps
-    state = _concatenate(states)
+    state = concatenated(states)
     if validation_rows is not None and history.step:
         _refuse_divergence(np.asarray(state.best_score), done, "best validation score")
     models = state.model if validation_rows is None else state.best
@@ -274,17 +268,6 @@ class _State(NamedTuple):
     best: PyTree
     best_score: Array
     since_best: Array
-
-
-def _groups(n_replicas: int) -> list[slice]:
-    """Replicas that share a compiled program.
-
-    On a GPU all do. On a CPU the operations of small networks are too short to be worth splitting
-    over cores, so whole groups of replicas run beside each other, one a core.
-    """
-    n_groups = min(n_replicas, os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
-    edges = np.linspace(0, n_replicas, n_groups + 1).astype(int)
-    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def _device_rows(rows: Rows | None, group: slice) -> Rows | None:
@@ -438,15 +421,10 @@ def _refuse_divergence(values: np.ndarray, step: int, what: str = "loss") -> Non
         )
 
 
-def _concatenate(states: list[_State]) -> _State:
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
-
-
 def _snapshot(
     states: list[_State], history: History, done: int, fingerprint: str
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    leaves = jax.tree_util.tree_leaves_with_path(jax.device_get(_concatenate(states)))
-    arrays = {f"state{jax.tree_util.keystr(path)}": np.asarray(leaf) for path, leaf in leaves}
+    arrays = named_arrays(concatenated(states))
     arrays |= {f"history/{name}": value for name, value in history.as_arrays().items()}
     return {"fingerprint": fingerprint, "step": done}, arrays
 
@@ -459,27 +437,8 @@ def _restore(
 ) -> tuple[list[_State], History, int]:
     """The states of a checkpoint, in the groups of ``states``."""
     config, arrays = found
-    if config.get("fingerprint") != fingerprint:
-        raise TrainingError(
-            f"the checkpoint {where} is of another run (other data, parameters or seed): give "
-            "another path, or delete this one to start afresh"
-        )
-    restored, first = [], 0
-    for state in states:
-        size = state.key.shape[0]
-        group = slice(first, first + size)
-        first += size
-
-        def part(path: Any, leaf: Array, group: slice = group) -> Array:
-            saved = arrays.get(f"state{jax.tree_util.keystr(path)}")
-            if saved is None or saved[group].shape != leaf.shape:
-                raise TrainingError(
-                    f"the checkpoint {where} was written by other versions of the libraries: "
-                    "delete it to start afresh"
-                )
-            return jnp.asarray(saved[group], leaf.dtype)
-
-        restored.append(jax.tree_util.tree_map_with_path(part, state))
+    refuse_foreign(config, fingerprint, where)
+    restored = refilled(states, arrays, [len(state.key) for state in states], where)
     prefix = "history/"
     history = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
     return restored, History.from_arrays(history), int(config["step"])

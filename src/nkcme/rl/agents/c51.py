@@ -1,0 +1,45 @@
+"""C51 (Bellemare et al., 2017), the paper's CDQN: a categorical distribution, by cross-entropy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nkcme.embedding import Embedding
+from nkcme.rl.agents.base import AtomAgent, Outcomes
+
+#: Probabilities are kept so far from 0 and 1 inside the logarithm, as in the paper's runs.
+_CLIP = 1e-5
+
+
+@dataclass(frozen=True)
+class C51(AtomAgent):
+    """Probabilities on fixed atoms; the Bellman target is clipped to the support and projected."""
+
+    kind = "c51"
+
+    def losses(
+        self,
+        output: Array,
+        target: Array,
+        reward: Array,
+        discount: Array,
+        outcomes: Outcomes | None = None,
+    ) -> Array:
+        projected = self.project(self.weights(target), reward, discount)
+        p = jnp.clip(self.weights(output), _CLIP, 1.0 - _CLIP)
+        return -jnp.sum(projected * jnp.log(p), axis=-1)
+
+    def project(self, v: Array, reward: Array, discount: Array) -> Array:
+        """The mass v_a at r + d eta_a, shared between the two nearest atoms; (n, m)."""
+        atoms = jnp.asarray(self.atoms, v.dtype)
+        tau = jnp.clip(self.bellman_atoms(reward, discount), atoms[0], atoms[-1])
+        distance = jnp.abs(tau[:, :, None] - atoms) / self.spacing
+        return jnp.einsum("na,nab->nb", v, jnp.maximum(1.0 - distance, 0.0))
+
+    def distribution(self, output: np.ndarray, scale: float) -> Embedding:
+        weights = np.asarray(self.weights(jnp.asarray(output)))
+        return Embedding(self.atoms, weights, bandwidth=self.spacing, scale=scale, reading="atomic")

@@ -1,0 +1,136 @@
+"""NKDQN, the paper's agent: the return's embedding on fixed atoms, compared by MMD (section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nkcme.embedding import Embedding
+from nkcme.objectives import fused_mmd, squared_mmd
+from nkcme.parameters import need_number, need_one_of
+from nkcme.rl.agents.base import AtomAgent, Outcomes
+
+#: Of a single kernel, for the paper's support; and as many kernels are fused.
+SINGLE_BANDWIDTH = 10.0
+N_FUSED = 10
+
+
+@dataclass(frozen=True)
+class NKDQN(AtomAgent):
+    """sum_a w_a(s, a) k(eta_a, .), with the loss of one kernel or fused over several.
+
+    ``kernels``
+        "fuse": the log-mean-exp over kernels of the squared MMD; "single": one kernel's.
+    ``bandwidths``
+        Of the Gaussian kernels. None: for "fuse" ten, spread evenly from half the 5th to half the
+        95th percentile of the distances between atoms; for "single" 10.
+    """
+
+    kind = "nkdqn"
+    kernels: str = "fuse"
+    bandwidths: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        need_one_of("kernels", self.kernels, ("fuse", "single"))
+        if self.bandwidths is None:
+            return
+        for bandwidth in self.bandwidths:
+            need_number("each of bandwidths", bandwidth, above=0.0)
+        object.__setattr__(self, "bandwidths", tuple(float(b) for b in self.bandwidths))
+        if self.kernels == "single" and len(self.bandwidths) != 1:
+            need_one_of("kernels, with several bandwidths,", self.kernels, ("fuse",))
+
+    def all_bandwidths(self) -> np.ndarray:
+        """The sigma of every kernel, (S,)."""
+        if self.bandwidths is not None:
+            return np.asarray(self.bandwidths)
+        if self.kernels == "single":
+            return np.array([SINGLE_BANDWIDTH])
+        # Each pair once and each atom with itself, as in the paper's runs.
+        a, b = np.triu_indices(self.n_atoms)
+        low, high = np.percentile(np.abs(self.atoms[a] - self.atoms[b]), [5, 95]) / 2
+        return np.linspace(max(low, self.spacing / 2), high, N_FUSED)
+
+    def losses(
+        self,
+        output: Array,
+        target: Array,
+        reward: Array,
+        discount: Array,
+        outcomes: Outcomes | None = None,
+    ) -> Array:
+        v = jax.lax.stop_gradient(self.weights(target))
+        if outcomes is None:
+            terms = self._general_terms(v, reward, discount)
+        else:
+            terms = self._known_terms(v, reward, discount, outcomes)
+        own = jnp.asarray(self._gram(self.atoms, self.atoms), output.dtype)
+        if self.kernels == "fuse":
+            return fused_mmd(self.weights(output), own, *terms)
+        return squared_mmd(self.weights(output), own, *terms)[:, 0]
+
+    def _gram(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """k_s(a_i, b_j) without density factor, (S, len(a), len(b)), a constant."""
+        u = (a[:, None] - b[None, :]) / self.all_bandwidths()[:, None, None]
+        return np.exp(-0.5 * np.square(u))
+
+    def _general_terms(self, v: Array, reward: Array, discount: Array) -> tuple[Array, Array]:
+        """The target's own term (n, S) and its products with the atoms (n, S, m), for any r and d:
+        S m^2 exponentials a transition."""
+        atoms = jnp.asarray(self.atoms, v.dtype)
+        tau = self.bellman_atoms(reward, discount)
+        inverse = jnp.asarray(1.0 / self.all_bandwidths(), v.dtype)
+        kernel = lambda u: jnp.exp(-0.5 * jnp.square(u[:, None] * inverse[:, None, None]))  # noqa: E731
+        cross = jnp.einsum("na,nsab->nsb", v, kernel(tau[:, :, None] - atoms))
+        # tau_a - tau_b = d (eta_a - eta_b): constant where d is.
+        gaps = discount[:, None, None] * (atoms[:, None] - atoms)
+        return jnp.einsum("na,nb,nsab->ns", v, v, kernel(gaps)), cross
+
+    def _known_terms(
+        self, v: Array, reward: Array, discount: Array, outcomes: Outcomes
+    ) -> tuple[Array, Array]:
+        """The same where (r, d) is one of few: constant matrices, and products alone."""
+        n, m = v.shape
+        n_kernels = len(self.all_bandwidths())
+        own = jnp.zeros((n, n_kernels), v.dtype)
+        cross = jnp.zeros((n, n_kernels, m), v.dtype)
+        for d in dict.fromkeys(d for _, d in outcomes):
+            here = jnp.abs(discount - d) < _SAME
+            if d == 0.0:  # all mass at r
+                mass = jnp.sum(v, axis=-1, keepdims=True)
+                term = jnp.square(mass)
+            else:
+                gram = self._gram(d * self.atoms, d * self.atoms)
+                term = jnp.einsum("nsm,nm->ns", _times(v, gram), v)
+            own = jnp.where(here[:, None], term, own)
+            for r in (r for r, other in outcomes if other == d):
+                there = here & (jnp.abs(reward - r) < _SAME * max(1.0, abs(r)))
+                if d == 0.0:
+                    k = jnp.asarray(self._gram(np.array([r]), self.atoms)[:, 0], v.dtype)
+                    term = mass[:, :, None] * k
+                else:
+                    term = _times(v, self._gram(r + d * self.atoms, self.atoms))
+                cross = jnp.where(there[:, None, None], term, cross)
+        return own, cross
+
+    def distribution(self, output: np.ndarray, scale: float) -> Embedding:
+        """With the narrowest kernel, for the densities people look at."""
+        weights = np.asarray(self.weights(jnp.asarray(output)))
+        bandwidth = float(self.all_bandwidths().min())
+        return Embedding(self.atoms, weights, bandwidth=bandwidth, scale=scale, reading="atomic")
+
+
+#: Rewards and discounts that differ by less are the same.
+_SAME = 1e-4
+
+
+def _times(v: Array, matrices: np.ndarray) -> Array:
+    """v' K for each of the matrices (S, a, b), as one product; (n, S, b)."""
+    s, a, b = matrices.shape
+    flat = jnp.asarray(np.moveaxis(matrices, 1, 0).reshape(a, s * b), v.dtype)
+    return (v @ flat).reshape(-1, s, b)

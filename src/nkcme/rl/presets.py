@@ -1,0 +1,53 @@
+"""Recipes for the agents: the paper's (appendix E, and what its authors' runs settled), and ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nkcme.errors import NkcmeError
+from nkcme.rl.agents import MMDQN, Agent, agent_named
+from nkcme.rl.settings import Settings
+
+PRESETS = ("paper", "tuned")
+
+#: The environments of the paper.
+ENVIRONMENTS = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0")
+
+_SLOW = {"learning_rate": 1e-4, "adam_eps": 1e-5}
+
+
+def paper(agent: str, env: str) -> tuple[Agent, Settings]:
+    """The paper's recipe. An environment it does not have gets that of Acrobot."""
+    changes: dict[str, Any] = {"bootstrap_on_truncation": False}
+    if env == "CartPole-v1":
+        changes |= _SLOW
+        if agent in ("c51", "single", "mmdqn"):
+            changes["target_every"] = 1000
+    made = agent_named(agent)
+    if agent == "mmdqn" and env in ("CartPole-v1", "MountainCar-v0"):
+        changes |= {"target_every": 1000, "reward_scale": 0.1}
+        made = MMDQN(bandwidths=tuple(np.linspace(1.0, 10.0, 10).tolist()))
+    return made, Settings(**changes)
+
+
+def tuned(agent: str, env: str) -> tuple[Agent, Settings]:
+    """Ours: one recipe for all environments."""
+    made = agent_named(agent)
+    if hasattr(made, "support"):
+        made = replace(made, support="auto")
+    return made, Settings(
+        learning_rate=1e-3,
+        schedule="cosine",
+        double=True,
+        averaging=0.999,
+    )
+
+
+def preset(name: str, agent: str, env: str) -> tuple[Agent, Settings]:
+    """The recipe called ``name`` for an agent and an environment."""
+    if name not in PRESETS:
+        raise NkcmeError(f"preset must be one of {', '.join(PRESETS)}; got {name!r}")
+    return (paper if name == "paper" else tuned)(agent, env)

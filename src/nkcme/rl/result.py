@@ -1,0 +1,197 @@
+"""What training agents gives: their curves, their networks, and the returns they foresee."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nkcme import persistence
+from nkcme.distribution import Distribution
+from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.networks import MLP
+from nkcme.replicas import single_precision
+from nkcme.rl import learner as learning
+from nkcme.rl.agents import C51, DQN, MMDQN, NKDQN, Agent
+from nkcme.rl.learner import Program
+from nkcme.rl.settings import Settings
+
+_KINDS: dict[str, type[Agent]] = {a.kind: a for a in (NKDQN, C51, MMDQN, DQN)}
+
+
+@dataclass
+class Curve:
+    """Returns of single evaluation episodes: ``step`` (n,) and ``returns`` (n, agents)."""
+
+    step: np.ndarray
+    returns: np.ndarray
+
+    @classmethod
+    def empty(cls, n_agents: int) -> Curve:
+        return cls(np.zeros(0, np.int64), np.zeros((0, n_agents), np.float32))
+
+    def extend(self, step: np.ndarray, returns: np.ndarray) -> None:
+        self.step = np.concatenate([self.step, np.asarray(step, np.int64)])
+        self.returns = np.concatenate([self.returns, np.asarray(returns, np.float32)])
+
+    def last_fifth(self) -> np.ndarray:
+        """Each agent's mean return over the last fifth of its steps, (agents,)."""
+        late = self.step > 0.8 * self.step[-1]
+        return self.returns[late].mean(axis=0, dtype=np.float64)
+
+    def area(self) -> np.ndarray:
+        """Each agent's mean return over all its steps, (agents,): the area under its curve."""
+        return self.returns.mean(axis=0, dtype=np.float64)
+
+    def as_arrays(self) -> dict[str, np.ndarray]:
+        return {"curve/step": self.step, "curve/returns": self.returns}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Curve:
+        return cls(arrays["curve/step"], arrays["curve/returns"])
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Trained agents, one a seed; ``networks`` has a leading axis of agents."""
+
+    env_name: str
+    agent: Agent
+    settings: Settings
+    seeds: tuple[int, ...]
+    n_actions: int
+    observation_size: int
+    networks: MLP
+    curve: Curve
+    n_steps: int
+    interrupted: bool = False
+
+    @property
+    def program(self) -> Program:
+        return Program(self.agent, self.settings, self.n_actions, self.observation_size, None)
+
+    def network(self, agent: int = 0) -> MLP:
+        """The network of one agent, by its place among the seeds."""
+        if not -len(self.seeds) <= agent < len(self.seeds):
+            raise NkcmeError(f"there are {len(self.seeds)} agents, numbered from 0; got {agent}")
+        return jax.tree.map(lambda leaf: leaf[agent], self.networks)
+
+    def best(self) -> int:
+        """The agent with the highest mean return over the last fifth of training."""
+        return int(np.argmax(self.curve.last_fifth())) if len(self.curve.step) else 0
+
+    @single_precision()
+    def _outputs(self, observation: ArrayLike, agent: int) -> np.ndarray:
+        """(..., n_actions, width) from observations (..., observation_size)."""
+        vector = jnp.asarray(observation, jnp.float32)
+        if vector.ndim not in (1, 2) or vector.shape[-1] != self.observation_size:
+            raise NkcmeError(
+                f"expected an observation of {self.observation_size} numbers, or a table of such; "
+                f"got an array of shape {vector.shape}"
+            )
+        network = self.network(agent)
+        of = lambda o: learning.outputs(self.program, network, o)  # noqa: E731
+        return np.asarray(jax.vmap(of)(jnp.atleast_2d(vector)))
+
+    def return_distribution(self, observation: ArrayLike, agent: int = 0) -> list[Distribution]:
+        """The return that each action would bring: a distribution for each action, with one row
+        for each of the observations (observation_size,) or (n, observation_size)."""
+        outputs = self._outputs(observation, agent)
+        scale = 1.0 / self.settings.reward_scale
+        return [self.agent.distribution(outputs[:, a], scale) for a in range(self.n_actions)]
+
+    def act(
+        self, observation: ArrayLike, agent: int = 0, *, risk: float | None = None
+    ) -> np.ndarray:
+        """The best action for each observation, by the mean return; with ``risk`` in (0, 1), by
+        the mean of that worst share of returns (the conditional value at risk): averse to risk."""
+        returns = self.return_distribution(observation, agent)
+        if risk is None:
+            worth = np.stack([r.mean() for r in returns])
+        else:
+            if not 0.0 < risk < 1.0:
+                raise NkcmeError(f"risk must be a share between 0 and 1; got {risk!r}")
+            levels = risk * (np.arange(_TAIL_LEVELS) + 0.5) / _TAIL_LEVELS
+            worth = np.stack([r.ppf(levels).mean(axis=-1) for r in returns])
+        return np.argmax(worth, axis=0)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agents to a directory of JSON and safetensors, as models are."""
+        config = {
+            "estimator": "rl",
+            "env": self.env_name,
+            "agent": self.agent.to_config(),
+            "settings": self.settings.to_config(),
+            "seeds": list(self.seeds),
+            "n_actions": self.n_actions,
+            "observation_size": self.observation_size,
+            "n_steps": self.n_steps,
+            "interrupted": self.interrupted,
+        }
+        leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(self.networks, eqx.is_array))
+        arrays = {f"network{jax.tree_util.keystr(path)}": np.asarray(leaf) for path, leaf in leaves}
+        persistence.write_model(path, config, arrays | self.curve.as_arrays())
+
+
+_TAIL_LEVELS = 200
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """The agents that `Result.save` wrote at ``path``."""
+    config, arrays = persistence.read_model(path)
+    if config.get("estimator") != "rl":
+        raise ModelFileError(
+            f"{str(path)!r}: expected agents, found a model of {config.get('estimator')!r}; load "
+            "it with nkcme.load"
+        )
+    try:
+        return _from_file(config, arrays)
+    except (KeyError, TypeError, AttributeError, IndexError, NkcmeError) as error:
+        raise ModelFileError(
+            f"{str(path)!r}: expected agents as nkcme saves them, found {error!r}; the file is "
+            "damaged: restore a copy, or train again"
+        ) from error
+
+
+def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
+    agent = _agent_from(config["agent"])
+    settings = Settings(**config["settings"])
+    n_actions, size = int(config["n_actions"]), int(config["observation_size"])
+    program = Program(agent, settings, n_actions, size, None)
+    seeds = tuple(int(s) for s in config["seeds"])
+    like = jax.eval_shape(lambda key: learning.fresh_network(program, key), jax.random.key(0))
+
+    def leaf(path: Any, shape: Any) -> jax.Array:
+        found = arrays[f"network{jax.tree_util.keystr(path)}"]
+        if found.shape != (len(seeds), *shape.shape):
+            raise NkcmeError(f"an array of shape {found.shape}")
+        return jnp.asarray(found, shape.dtype)
+
+    return Result(
+        env_name=str(config["env"]),
+        agent=agent,
+        settings=settings,
+        seeds=seeds,
+        n_actions=n_actions,
+        observation_size=size,
+        networks=jax.tree_util.tree_map_with_path(leaf, like),
+        curve=Curve.from_arrays(arrays),
+        n_steps=int(config["n_steps"]),
+        interrupted=bool(config["interrupted"]),
+    )
+
+
+def _agent_from(config: dict[str, Any]) -> Agent:
+    kind = _KINDS[config["kind"]]
+    known = {f.name for f in fields(kind)}
+    return kind(**{k: _tupled(v) for k, v in config.items() if k in known})
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(_tupled(v) for v in value) if isinstance(value, list) else value
