@@ -1,4 +1,4 @@
-"""Recipes for the agents: the paper's (appendix E, and what its authors' runs settled), and ours."""
+"""Recipes for the agents: the paper's (appendix E and what its authors' runs settled), ours."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from nkcme.errors import NkcmeError
 from nkcme.rl.agents import MMDQN, Agent, agent_named
+from nkcme.rl.agents.base import AtomAgent
 from nkcme.rl.settings import Settings
 
 PRESETS = ("paper", "tuned")
@@ -36,7 +37,7 @@ def paper(agent: str, env: str) -> tuple[Agent, Settings]:
 def tuned(agent: str, env: str) -> tuple[Agent, Settings]:
     """Ours: one recipe for all environments."""
     made = agent_named(agent)
-    if hasattr(made, "support"):
+    if isinstance(made, AtomAgent):
         made = replace(made, support="auto")
     return made, Settings(
         learning_rate=1e-3,
