@@ -11,7 +11,7 @@ help:
 	@echo "make test         lint, types and the whole test suite"
 	@echo "make lint         ruff and mypy"
 	@echo "make docs         build the documentation into site/"
-	@echo "make bench-speed  our engine beside the plain way, on this machine"
+	@echo "make bench-speed  our engine and our agents beside the plain way, on this machine"
 
 install: $(STAMP)
 
@@ -42,6 +42,7 @@ docs: install
 
 bench-speed: install
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.rl_speed
 
 clean:
 	rm -rf $(VENV) demo site dist .mypy_cache .ruff_cache .pytest_cache

@@ -15,7 +15,8 @@ SOURCE = Path(nkcme.__file__).parent
 #: stands for all its modules; a new module must be given its place here.
 FLOORS = [
     {"cli", "__main__"},
-    {"commands", "demo", "display", "fitting", "report", "report_charts", "plots", "fan", "bench"},
+    {"commands", "demo", "display", "fitting", "report", "report_charts", "plots", "fan", "bench"}
+    | {"report_page", "rl_commands", "rl_pictures", "rl_report"},
     {"estimators", "rl"},
     {"training", "persistence", "scoring", "evaluation", "tables", "preprocessing", "columns"}
     | {"presets", "progress", "datasets"},

@@ -7,7 +7,7 @@ from nkcme._version import __version__
 from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, TrainingError
 
 if TYPE_CHECKING:
-    from nkcme import presets
+    from nkcme import presets, rl
     from nkcme.embedding import Embedding
     from nkcme.estimators import (
         CARD,
@@ -40,6 +40,7 @@ __all__ = [
     "load",
     "log_density_scorer",
     "presets",
+    "rl",
 ]
 
 # Imported when first asked for: `nkcme --help` must not wait for JAX.
@@ -56,8 +57,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "presets":
-        return import_module("nkcme.presets")
+    if name in ("presets", "rl"):
+        return import_module(f"nkcme.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'nkcme' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

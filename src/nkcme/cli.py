@@ -2,8 +2,8 @@
 
 Results go to standard output, progress and notes to standard error. Whatever is wrong with the
 input is one line and exit status 2; Ctrl-C is one line and 130. What the commands do is in
-`nkcme.fitting`, `nkcme.commands`, `nkcme.demo`, `nkcme.datasets` and `nkcme.bench`, imported when
-needed: help must not wait for JAX.
+`nkcme.fitting`, `nkcme.commands`, `nkcme.demo`, `nkcme.datasets`, `nkcme.rl_commands` and
+`nkcme.bench`, imported when needed: help must not wait for JAX.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def predict(
     order. Columns of TABLE go by their names, in any order; what the model does not know is ignored
     with a note.
     """
-    levels = _numbers(quantiles)
+    levels = _numbers(quantiles, "--quantiles", "0.05,0.5,0.95") if quantiles else []
     from nkcme.commands import predict_table
     from nkcme.tables import write_table
 
@@ -251,12 +251,12 @@ def predict(
     write_table(predicted, out)
 
 
-def _numbers(text: str) -> list[float]:
+def _numbers(text: str, option: str, example: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")] if text else []
+        return [float(part) for part in text.split(",")]
     except ValueError:
         raise NkcmeError(
-            f"--quantiles must be numbers with commas between, as 0.05,0.5,0.95; got {text!r}"
+            f"{option} must be numbers with commas between, as {example}; got {text!r}"
         ) from None
 
 
@@ -425,6 +425,42 @@ def bench_scaling(methods: Methods = "", sets: Sets = "", rows: RowsPath = _ROWS
     _bench(specs.choose(cells, **_chosen(methods, sets)), rows)
 
 
+@bench.command("rl", epilog="Example: nkcme bench rl --envs CartPole-v1 --agents fuse,dqn")
+def bench_rl(
+    preset: Annotated[
+        str, typer.Option(metavar="NAME", help="The paper's recipes, or ours: paper or tuned.")
+    ] = "paper",
+    envs: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Only these environments, with commas between.",
+            show_default="the paper's three",
+        ),
+    ] = "",
+    agents: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Only these agents, with commas between.",
+            show_default="all of the preset",
+        ),
+    ] = "",
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="The seeds 0 to N - 1.")] = 10,
+    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps of each agent.")] = 500_000,
+    rows: RowsPath = _ROWS,
+) -> None:
+    """Train the paper's agents in its environments.
+
+    All seeds of an agent train as one program. Goes on where it was stopped, as toy does: asked for
+    more seeds, only those that are not there yet are trained.
+    """
+    from nkcme.bench.rl_specs import rl_cells
+
+    cells = rl_cells(preset, envs=_names(envs), agents=_names(agents), n_seeds=seeds, n_steps=steps)
+    _bench(cells, rows)
+
+
 @bench.command("table", epilog="Example: nkcme bench table --out docs/benchmarks.md")
 def bench_table(
     rows: RowsPath = _ROWS,
@@ -446,9 +482,11 @@ def bench_table(
 
 
 def _chosen(methods: str, sets: str, n_runs: int | None = None) -> dict[str, Any]:
-    names = {"methods": methods, "sets": sets}
-    lists = {key: [n for n in text.split(",") if n] for key, text in names.items()}
-    return {**lists, "n_runs": n_runs}
+    return {"methods": _names(methods), "sets": _names(sets), "n_runs": n_runs}
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
 
 
 def _bench(cells: list[Any], rows: Path) -> None:
@@ -464,6 +502,182 @@ def _bench(cells: list[Any], rows: Path) -> None:
     if tally.failed:
         _say(f"{tally.failed} of {tally.run} runs failed; {rows} says how. Run again to retry them")
         raise typer.Exit(FAILED)
+
+
+rl = typer.Typer(help="Agents that foresee the whole distribution of their return.")
+app.add_typer(rl, name="rl")
+
+AgentsPath = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A directory that `nkcme rl train` wrote.")
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="gymnax or gymnasium.", show_default="gymnax where it has ENV"
+    ),
+]
+Risk = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Choose actions by the mean of this worst share of returns, such as 0.1.",
+        show_default="by the mean of all",
+    ),
+]
+
+
+@rl.command("train", epilog="Example: nkcme rl train CartPole-v1 --out cartpole")
+def rl_train(
+    context: typer.Context,
+    env: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV", help="An environment of gymnax or Gymnasium, such as CartPole-v1."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The directory to save the agents in; agents there are replaced.",
+            show_default="ENV-AGENT",
+        ),
+    ] = None,
+    agent: Annotated[
+        str, typer.Option(metavar="NAME", help="fuse, single, c51, mmdqn or dqn.")
+    ] = "fuse",
+    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps of each agent.")] = 50_000,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many agents, side by side.")
+    ] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**31, help="The first agent's seed.")
+    ] = 0,
+    preset: Annotated[
+        str, typer.Option(metavar="NAME", help="Our recipe or the paper's: tuned or paper.")
+    ] = "tuned",
+    support: Annotated[
+        str,
+        typer.Option(
+            metavar="LOW,HIGH",
+            help="The lowest and highest return, as --support=-10,10.",
+            show_default="of the preset",
+        ),
+    ] = "",
+    backend: Backend = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where to keep the state.", show_default="DIR.checkpoint"
+        ),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Train agents in an environment.
+
+    Leaves in DIR the agents, a picture of their curves and a report. The state of training is kept
+    in DIR.checkpoint until then, so a training that was stopped in any way goes on with the same
+    command and gives the agents it would have given; one through Gymnasium cannot, and keeps what
+    was learned.
+    """
+    limits = _numbers(support, "--support", "-10,10") if support else None
+    from nkcme import display
+    from nkcme.fitting import FitStopped
+    from nkcme.rl_commands import train_agents
+
+    try:
+        result = train_agents(
+            env,
+            out or Path(f"{env}-{agent}".replace("/", "-")),
+            agent=agent,
+            preset=preset,
+            n_steps=steps,
+            seeds=range(seed, seed + seeds),
+            backend=backend,
+            support=limits,
+            checkpoint=checkpoint,
+            note=_say,
+        )
+    except FitStopped as stop:
+        _say(f"{stop}; to go on: {shlex.join(['nkcme', *context.obj])}")
+        raise SystemExit(STOPPED) from stop
+    display.show_json(result) if json else display.show_training(result)
+    if result["interrupted"]:
+        _say(f"stopped by Ctrl-C at step {result['steps']}; what was learned is saved")
+        raise SystemExit(STOPPED)
+
+
+@rl.command("eval", epilog="Example: nkcme rl eval cartpole --episodes 100 --backend gymnasium")
+def rl_eval(
+    agents: AgentsPath,
+    episodes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Episodes of each agent.")
+    ] = 100,
+    backend: Backend = None,
+    risk: Risk = None,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Let trained agents play, and score them.
+
+    Every action is the best the agent knows, and all agents play from the same starts.
+    """
+    from nkcme import display
+    from nkcme.rl_commands import evaluate_agents
+
+    result = evaluate_agents(agents, n_episodes=episodes, backend=backend, risk=risk, seed=seed)
+    display.show_json(result) if json else display.show_episodes(result)
+
+
+@rl.command("watch", epilog="Example: nkcme rl watch cartpole --out episode.gif")
+def rl_watch(
+    agents: AgentsPath,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A .gif or, where ffmpeg is installed, .mp4 file.",
+            show_default="DIR/episode.gif",
+        ),
+    ] = None,
+    agent_number: Annotated[
+        int | None,
+        typer.Option(metavar="K", min=0, help="Which agent, from 0.", show_default="the best"),
+    ] = None,
+    risk: Risk = None,
+    seed: Seed = 0,
+) -> None:
+    """Film an episode with the returns the agent foresees.
+
+    Beside each picture is the distribution of the return of every action, the chosen one in blue.
+    """
+    from nkcme.rl_commands import watch_agent
+
+    made = watch_agent(agents, out, number=agent_number, seed=seed, risk=risk)
+    print(
+        f"Wrote {made['film']}: {made['steps']} steps of agent {made['agent']}, "
+        f"return {made['return']:.4g}"
+    )
+
+
+@rl.command("report", epilog="Example: nkcme rl report cartpole -o report.html")
+def rl_report(
+    agents: AgentsPath,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The HTML file to write.")
+    ],
+) -> None:
+    """Write a page on how agents learned and play.
+
+    Curves, returns, settings, and what the best agent foresees beside what came. The HTML page
+    needs no network and nothing beside it.
+    """
+    from nkcme.rl_commands import report_agents
+
+    report_agents(agents, out, _say)
+    print(f"Wrote {out}")
 
 
 @data.command("list", epilog="Example: nkcme data list")

@@ -173,3 +173,38 @@ def show_data_sets(described: list[dict[str, Any]]) -> None:
         sizes = (f"{one[name]:,}" for name in ("rows", "features", "folds"))
         table.add_row(one["name"], *sizes, one["where"])
     console().print(table)
+
+
+def show_training(result: dict[str, Any]) -> None:
+    """What was trained, how well it plays in the end, and where things are."""
+    out = console()
+    n, late = len(result["seeds"]), result["last_fifth"]
+    out.print(
+        f"Trained {n} {result['agent']} agent{'s' * (n != 1)} in {result['env']} "
+        f"({result['backend']}) for {result['steps']:,} steps in {result['seconds']:.1f} s.",
+        soft_wrap=True,
+    )
+    if late:
+        seeds = ", ".join(f"{value:.4g}" for value in late)
+        each = f" (by seed: {seeds})" if n > 1 else ""
+        out.print(f"Return in the last fifth of training: {result['mean']:.4g}{each}")
+    out.print(f"Saved the agents to {result['agents']}", soft_wrap=True)
+    for path in result["files"]:
+        out.print(f"Wrote {path}", soft_wrap=True)
+    out.print(f"Next: nkcme rl watch {shlex.quote(result['agents'])}", soft_wrap=True)
+
+
+def show_episodes(result: dict[str, Any]) -> None:
+    """The returns of each agent's episodes."""
+    chosen = "" if result["risk"] is None else f", by the worst {result['risk']:.0%} of returns"
+    out = console()
+    out.print(f"{result['env']} ({result['backend']}), {result['episodes']} episodes{chosen}")
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("agent", "mean", "std", "worst", "best"):
+        table.add_column(name, justify="right")
+    for row in result["by_agent"]:
+        numbers = (f"{row[name]:.4g}" for name in ("mean", "std", "worst", "best"))
+        table.add_row(f"seed {row['seed']}", *numbers)
+    if len(result["by_agent"]) > 1:
+        table.add_row("all", f"{result['mean']:.4g}", "", "", "")
+    out.print(table)

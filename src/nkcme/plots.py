@@ -6,6 +6,7 @@ made; nothing is shown or saved, and several functions can draw on one Axes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -174,13 +175,59 @@ def picture(
     path: Path, rows: int, columns: int, size: tuple[float, float], **subplots: Any
 ) -> Iterator[tuple[Figure, np.ndarray]]:
     """A figure of the documents with (rows, columns) Axes, written to ``path`` in the end."""
+    with _styled() as new_figure:
+        figure = new_figure(figsize=size, layout="constrained")
+        yield figure, figure.subplots(rows, columns, squeeze=False, **subplots)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)
+
+
+@contextmanager
+def _styled() -> Iterator[type[Figure]]:
     try:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
         raise _no_matplotlib() from error
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
-        yield figure, figure.subplots(rows, columns, squeeze=False, **subplots)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path)
+        yield Figure
+
+
+#: The films that can be written, by the ending of their names.
+FILMS = (".gif", ".mp4")
+
+
+def check_film(path: Path) -> None:
+    """Refuse a film that could not be written."""
+    if path.suffix.lower() not in FILMS:
+        raise NkcmeError(f"a film's name ends in {' or '.join(FILMS)}; got {path}")
+    if path.suffix.lower() == ".mp4":
+        with _styled():
+            from matplotlib.animation import FFMpegWriter
+
+            if not FFMpegWriter.isAvailable():
+                raise NkcmeError(
+                    "MP4 films need ffmpeg, which is not on the path; give a name that ends in .gif"
+                )
+
+
+@contextmanager
+def film(path: Path, size: tuple[float, float], fps: int) -> Iterator[tuple[Figure, Any]]:
+    """A figure, and what adds its present state to the film that is written to ``path``.
+
+    The film appears whole or not at all.
+    """
+    check_film(path)
+    partial = path.with_name(f".{os.getpid()}-{path.name}")
+    with _styled() as new_figure:
+        from matplotlib.animation import FFMpegWriter, PillowWriter
+
+        writer = (PillowWriter if path.suffix.lower() == ".gif" else FFMpegWriter)(fps=fps)
+        figure = new_figure(figsize=size)  # without an engine that would lay out every picture
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with writer.saving(figure, str(partial), dpi=100):
+                yield figure, writer.grab_frame
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)

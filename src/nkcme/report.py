@@ -1,31 +1,18 @@
-"""A fitted model on one page: a self-contained HTML file that opens without a network.
-
-The only place that imports plotly, whose script is written into the file. The page forbids itself
-(by its content security policy) to load anything, and all text of the user's is escaped.
-"""
+"""A fitted model on one page: what it predicts for a table whose truth is known, and how well."""
 
 from __future__ import annotations
 
-import datetime
-import errno
 import html
-import os
-from importlib import resources
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
 
 from nkcme import metrics
 from nkcme import report_charts as charts
-from nkcme._version import __version__
-from nkcme.atomic_files import replacing
-from nkcme.errors import NkcmeError
 from nkcme.evaluation import NOMINAL, Evaluation, as_table, ask_rows, native
 from nkcme.fan import Features
+from nkcme.report_page import chart, header, percent, section, write_page
 
 #: Rows drawn as points, and as bars, where a table has more; scores are of all rows.
 MAX_POINTS = 2000
@@ -44,30 +31,17 @@ def write_report(
     ``model`` is any fitted estimator with `predict_dist`, ``X`` a frame or an array and ``y`` one
     number a row; ``target`` is the name of y. The file appears whole or not at all.
     """
-    path = Path(path)
-    try:
-        if path.exists() and not path.is_file():
-            raise OSError(errno.EEXIST, "it is there and is no file")
-        # Opened first: a bad path fails before the work, not after it.
-        with replacing(path, path.with_name(f".{os.getpid()}-{path.name}")) as file:
-            page = _page(model, X, y, title, str(target))
-            # Half a surrogate pair in a column name must not cost the user the report.
-            file.write(page.encode("utf-8", "replace"))
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise NkcmeError(
-            f"the report {path} cannot be written: {reason}; choose another place"
-        ) from error
+    title = title or f"Predicted distributions of {target}"
+    write_page(path, title, lambda: _body(model, X, y, title, str(target)))
 
 
-def _page(model: Any, X: Any, y: Any, title: str | None, target: str) -> str:
+def _body(model: Any, X: Any, y: Any, title: str, target: str) -> list[str]:
     results = ask_rows(model, X, y)
     shown = _sample(np.arange(len(results)), MAX_POINTS)
     table = as_table(X)[shown]
     features = Features(native(table))
     order = features.by_influence(model)
-    title = title or f"Predicted distributions of {target}"
-    body = [
+    return [
         _header(model, results, len(shown), features, title, target),
         _scores(results),
         _densities(model, table, results.rows(shown), shown, features, order, target),
@@ -76,10 +50,6 @@ def _page(model: Any, X: Any, y: Any, title: str | None, target: str) -> str:
         _calibration(results),
         _training(getattr(model, "history_", None)),
     ]
-    template = resources.files("nkcme").joinpath("report_template.html").read_text("utf-8")
-    return Template(template).substitute(
-        title=html.escape(title), version=__version__, body="\n".join(body), plotly=get_plotlyjs()
-    )
 
 
 # ---------------------------------------------------------------------------------- the sections
@@ -88,13 +58,13 @@ def _page(model: Any, X: Any, y: Any, title: str | None, target: str) -> str:
 def _header(
     model: Any, results: Evaluation, n_shown: int, features: Features, title: str, target: str
 ) -> str:
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     name, n_features = html.escape(target), len(features.names)
-    facts = (
-        f"{html.escape(type(model).__name__)} &middot; target <strong>{name}</strong> &middot; "
-        f"{len(results):,} rows &middot; {n_features:,} feature{'s' * (n_features != 1)} "
-        f"&middot; nkcme {__version__} &middot; {now}"
-    )
+    facts = [
+        html.escape(type(model).__name__),
+        f"target <strong>{name}</strong>",
+        f"{len(results):,} rows",
+        f"{n_features:,} feature{'s' * (n_features != 1)}",
+    ]
     text = (
         f"For each row of a table the model predicts how likely every value of {name} is, not one "
         f"value alone. This page compares what it predicted with {len(results):,} rows whose true "
@@ -106,22 +76,17 @@ def _header(
             "calibration use all."
         )
     parameters: dict[str, Any] = model.get_params() if hasattr(model, "get_params") else {}
-    settings = ", ".join(f"{key}={value!r}" for key, value in sorted(parameters.items()))
-    return (
-        f'<h1>{html.escape(title)}</h1><p class="facts">{facts}</p><p>{text}</p>'
-        f"<details><summary>Settings of the model</summary><code>{html.escape(settings)}</code>"
-        "</details>"
-    )
+    return header(title, facts, text, parameters, "the model")
 
 
 def _scores(results: Evaluation) -> str:
     scores, bare, n = results.scores(), results.scores_without_features(), len(results)
     hopeless = int(np.isneginf(results.log_density).sum())
-    level, chance = _percent(NOMINAL, 0), _chance(n)
+    level, chance = percent(NOMINAL, 0), _chance(n)
     references = {key: f"{value:.4g} without the features" for key, value in bare.items()}
     references["rmse"] += " (the mean for every row)"
-    references["qice"] = f"{_percent(metrics.qice_floor(n), 2)} for a perfect model on {n:,} rows"
-    references["coverage"] = f"{level}, give or take {_percent(chance)} by chance"
+    references["qice"] = f"{percent(metrics.qice_floor(n), 2)} for a perfect model on {n:,} rows"
+    references["coverage"] = f"{level}, give or take {percent(chance)} by chance"
     if "nll" in references:
         references["nll"] += " (one normal distribution for every row)"
     if hopeless:
@@ -131,13 +96,13 @@ def _scores(results: Evaluation) -> str:
     rows = []
     for key, name in names.items():
         share = key in ("qice", "coverage")
-        value = _percent(scores[key], 2) if share else f"{scores[key]:.4g}"
+        value = percent(scores[key], 2) if share else f"{scores[key]:.4g}"
         rows.append(
             f'<tr><th scope="row">{name}</th><td class="value">{value}</td>'
             f'<td class="reference">{references.get(key, "")}</td>'
             f"<td>{html.escape(metrics.EXPLANATIONS[key])}</td></tr>"
         )
-    return _section(
+    return section(
         "How good is it?",
         _verdict(scores, bare, n),
         "<table><thead><tr><th>Score</th><th>Model</th><th>To compare</th>"
@@ -158,11 +123,11 @@ def _verdict(scores: dict[str, float], bare: dict[str, float], n: int) -> str:
     gain = 1 - scores["crps"] / bare["crps"] if bare["crps"] > 0 else 0.0
     blind = "than one that knows only how the target is distributed over all rows"
     if gain >= 0.005:
-        useful = f"Knowing the features, the model errs {_percent(gain, 0)} less (CRPS) {blind}."
+        useful = f"Knowing the features, the model errs {percent(gain, 0)} less (CRPS) {blind}."
     else:
         more = "more" if gain < -0.005 else "no less"
         useful = f"<strong>The model errs {more} (CRPS) {blind}, and not the features.</strong>"
-    held = f"{_percent(scores['coverage'])} of the true values"
+    held = f"{percent(scores['coverage'])} of the true values"
     off = scores["coverage"] - NOMINAL
     if abs(off) <= max(_chance(n), 0.02):
         return f"{useful} Its 90 % intervals held {held}, as they should."
@@ -196,8 +161,8 @@ def _densities(
     for i, title, figure in zip(chosen, titles, figures, strict=True):
         values = [f"{features.names[j]} = {_value(features.columns[j][i])}" for j in told]
         values += [f"and {more:,} more"] if more > 0 else []
-        drawn.append(_chart(figure, f"Predicted density of {title}", "; ".join(values)))
-    return _section(
+        drawn.append(chart(figure, f"Predicted density of {title}", "; ".join(values)))
+    return section(
         "What does it predict for single rows?",
         f"{some} The curve is the predicted density of {html.escape(target)}: the higher, the "
         "likelier. The model gives 90 % to the shaded interval; the dashed line is the true value. "
@@ -231,8 +196,8 @@ def _fans(model: Any, y: np.ndarray, features: Features, order: list[int], targe
         )
         if len(moved) > 1:
             text += "Features are in the order of how far they move the median."
-    drawn = _chart(figures, "Prediction along a feature", above=choice if len(moved) > 1 else "")
-    return _section("How does the prediction move along a feature?", text, drawn)
+    drawn = chart(figures, "Prediction along a feature", above=choice if len(moved) > 1 else "")
+    return section("How does the prediction move along a feature?", text, drawn)
 
 
 def _against_actual(results: Evaluation, target: str) -> str:
@@ -240,32 +205,32 @@ def _against_actual(results: Evaluation, target: str) -> str:
     text = (
         "Each mark is a row: the predicted median, with a bar from end to end of the 90 % "
         "interval. A bar that crosses the diagonal holds the true value; about one in ten should "
-        f"not. Here {_percent(1 - some.inside.mean())} of {len(some):,} rows do not"
+        f"not. Here {percent(1 - some.inside.mean())} of {len(some):,} rows do not"
         + (f", drawn at random from {len(results):,}." if len(some) < len(results) else ".")
     )
     figure = charts.predicted_against_actual(some, target)
-    return _section(
+    return section(
         "Predicted against actual",
         text,
-        f'<div class="square">{_chart(figure, "Predicted against actual values")}</div>',
+        f'<div class="square">{chart(figure, "Predicted against actual values")}</div>',
     )
 
 
 def _calibration(results: Evaluation) -> str:
-    histogram = _chart(
+    histogram = chart(
         charts.pit_histogram(results.pit),
         "PIT histogram",
         "Where the true values fall in their predicted distributions. Flat is right. High at both "
         "ends: predictions too narrow. A hump in the middle: too wide. A slope: too low or too "
         "high.",
     )
-    curve = _chart(
+    curve = chart(
         charts.coverage_chart(results.pit),
         "Coverage against nominal level",
         "How many true values the central intervals hold, from narrow to wide ones. Below the "
         "diagonal: intervals too narrow. Above: too wide.",
     )
-    return _section(
+    return section(
         "Can its probabilities be taken at their word?",
         "If the model says 90 %, it should be right 9 times in 10, and so for every percentage. "
         "Grey is where chance alone would put a perfect model on so many rows.",
@@ -277,7 +242,7 @@ def _training(history: Any) -> str:
     figures = charts.training_curves(history) if isinstance(history, dict) else []
     if not figures:
         return ""
-    drawn = "".join(_chart(figure, "Training curve") for figure in figures)
+    drawn = "".join(chart(figure, "Training curve") for figure in figures)
     explained = "The curves should level off."
     if "bandwidth" in history:
         explained += (
@@ -285,7 +250,7 @@ def _training(history: Any) -> str:
             "no meaning by itself; the bandwidth is the finest detail in y that the model tells "
             "apart."
         )
-    return _section(
+    return section(
         "How did training go?",
         explained,
         f'<div class="grid wide">{drawn}</div>',
@@ -311,33 +276,6 @@ def _sample(rows: np.ndarray, size: int) -> np.ndarray:
     if len(rows) <= size:
         return rows
     return np.sort(np.random.default_rng(0).choice(rows, size, replace=False))
-
-
-def _percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f}&nbsp;%"
-
-
-def _section(heading: str, text: str, content: str) -> str:
-    text = text.replace(" %", "&nbsp;%")
-    return f"<section><h2>{heading}</h2><p>{text}</p>{content}</section>"
-
-
-def _chart(
-    figures: charts.Figure | list[charts.Figure], label: str, caption: str = "", above: str = ""
-) -> str:
-    """A chart, or several among which a <select> in ``above`` chooses; its data lie beside it."""
-    stored = "".join(_stored(f) for f in (figures if isinstance(figures, list) else [figures]))
-    below = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
-    return (
-        f'<figure>{above}<div class="chart" role="img" aria-label="{html.escape(label)}"></div>'
-        f"{below}{stored}</figure>"
-    )
-
-
-def _stored(figure: charts.Figure) -> str:
-    """A figure as JSON for the page's script; plotly checks it and escapes "<", ">" and "/"."""
-    checked = go.Figure(figure, layout_template="none").to_json(engine="json")
-    return f'<script type="application/json">{checked}</script>'
 
 
 def _value(value: Any) -> str:

@@ -7,6 +7,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart.
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ BLUE, SKY, ORANGE, VERMILION = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
 INK, GREY, LIGHT = "#1a1a1a", "#666666", "#e4e4e4"
 
 Figure = dict[str, Any]
+
+#: Lines that are told apart without colour.
+_DASHES = ("solid", "dash", "dot", "dashdot")
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -213,6 +217,81 @@ def training_curves(history: dict[str, np.ndarray]) -> list[Figure]:
         axes = {"xaxis": _axis("training step"), "yaxis": _axis(label, rangemode=mode)}
         figures.append(_figure([curve], height=300, legend=False, **axes))
     return figures
+
+
+def return_curves(step: np.ndarray, returns: np.ndarray, seeds: Sequence[int]) -> Figure:
+    """Returns (n, agents) over the steps: each agent thin, their mean, a deviation around it."""
+    mean, spread = returns.mean(axis=1), returns.std(axis=1)
+    hover = {"hovertemplate": "step %{x:,.0f}<br>return %{y:.4g}<extra></extra>"}
+    several = returns.shape[1] > 1
+    data = []
+    if several:
+        edge = {"hoverinfo": "skip", "legendgroup": "band"}
+        fill = {"fill": "tonexty", "fillcolor": _faded(BLUE, 0.15)}
+        data = [
+            _line(step, mean - spread, "", width=0) | edge | {"showlegend": False},
+            _line(step, mean + spread, "± one deviation of the agents", width=0) | edge | fill,
+        ]
+        data += [
+            _line(step, one, "each agent", _faded(BLUE, 0.35), width=1)
+            | {
+                "legendgroup": "agents",
+                "showlegend": k == 0,
+                "hovertemplate": f"seed {seed}, step %{{x:,.0f}}<br>%{{y:.4g}}<extra></extra>",
+            }
+            for k, (seed, one) in enumerate(zip(seeds, returns.T, strict=True))
+        ]
+    data.append(_line(step, mean, "mean" if several else "return", BLUE, width=3) | hover)
+    return _figure(
+        data,
+        height=420,
+        legend=several,
+        xaxis=_axis("step", rangemode="tozero", tickformat=",d"),
+        yaxis=_axis("return of an evaluation episode"),
+    )
+
+
+def foreseen_returns(
+    grid: np.ndarray, curves: np.ndarray, means: np.ndarray, names: Sequence[str]
+) -> Figure:
+    """The density (actions, grid) of each action's return in one state, and its mean, dashed."""
+    best = int(np.argmax(means))
+    data = []
+    for a, name in enumerate(names):
+        colour = BLUE if a == best else GREY
+        label = plain(f"{name}, mean {means[a]:.4g}" + (" (chosen)" if a == best else ""))
+        data += [
+            _line(grid, curves[a], label, colour, dash=_DASHES[a % len(_DASHES)])
+            | {"hovertemplate": f"{plain(name)}: return %{{x:.4g}}<extra></extra>"}
+            | ({"fill": "tozeroy", "fillcolor": _faded(BLUE, 0.15)} if a == best else {}),
+        ]
+    return _figure(
+        data,
+        height=360,
+        xaxis=_axis("foreseen return, discounted", range=[grid[0], grid[-1]]),
+        yaxis=_axis("density", rangemode="tozero", showticklabels=False, ticks=""),
+    )
+
+
+def foreseen_and_came(grid: np.ndarray, curve: np.ndarray, came: np.ndarray) -> Figure:
+    """A density of what was foreseen over the histogram of what came."""
+    edges = np.linspace(grid[0], grid[-1], 41)
+    shares = np.histogram(came, edges)[0] / len(came) / np.diff(edges)
+    bars = {
+        "type": "bar",
+        "x": (edges[1:] + edges[:-1]) / 2,
+        "y": shares,
+        "width": np.diff(edges),
+        "name": "what came",
+        "marker": {"color": _faded(ORANGE, 0.75), "line": {"color": "white", "width": 1}},
+        "hovertemplate": "%{x:.4g}<extra></extra>",
+    }
+    return _figure(
+        [bars, _line(grid, curve, "foreseen at the start", BLUE, width=2.5)],
+        height=360,
+        xaxis=_axis("return of an episode, discounted", range=[grid[0], grid[-1]]),
+        yaxis=_axis("density", rangemode="tozero", showticklabels=False, ticks=""),
+    )
 
 
 # ------------------------------------------------------------------------------------ the pieces

@@ -266,7 +266,7 @@ def test_scaling_splits_a_fit_into_steps_and_the_rest(tmp_path, said, monkeypatc
     assert row["metrics"]["seconds_a_step"] == pytest.approx(0.01)
     assert row["metrics"]["seconds_without_steps"] == pytest.approx(2.0)
     assert row["metrics"]["fit_seconds"] == pytest.approx(2.0 + 0.01 * specs.SCALING_STEPS)
-    assert row["metrics"]["predict_seconds"] == pytest.approx(0.5)
+    assert row["metrics"]["predict_seconds"] == pytest.approx(0.5 * specs.SCALING_PREDICTED / 10)
 
 
 def test_year_is_exercised_on_a_generated_table(tmp_path, said):

@@ -6,7 +6,7 @@ Compiling takes most of the time, so tests share few shapes of tables and what w
 from __future__ import annotations
 
 import copy
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -233,6 +233,19 @@ def test_many_fits_at_once_are_close_to_one_after_the_other(name):
             )
     with pytest.raises(ValueError, match="same encoded columns"):
         model.fit_many([(X, Y), (X[:, :1], Y)])
+
+
+@every_estimator
+def test_many_fits_take_the_random_states_they_are_given(name):
+    model = tiny(name, **TRAINED[name])
+    given = model.fit_many([(X, Y), (X, Y), (X, Y)], random_states=[5, 6, 5])
+    assert [one.random_state for one in given] == [5, 6, 5]
+    # Not to the bit: replicas are split over cores, and the parts are not of one size.
+    near = partial(np.allclose, given[0].predict(X), atol=0.01 * np.std(Y))
+    assert near(given[2].predict(X))
+    assert near(given[1].predict(X)) == (name == "KernelCME")  # which draws nothing
+    with pytest.raises(ValueError, match="one random state for each of 3 data sets; got 2"):
+        model.fit_many([(X, Y)] * 3, random_states=[5, 6])
 
 
 # -------------------------------------------------------------------------------- tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -13,11 +14,15 @@ import numpy as np
 
 from nkcme import metrics
 from nkcme.bench import specs
+from nkcme.bench.curves import pack, thin
 from nkcme.bench.specs import Cell
 from nkcme.datasets.toy import Toy, evaluate_was1, load_toy
 from nkcme.errors import NkcmeError
 from nkcme.estimators import ESTIMATORS, ConditionalEstimator
 from nkcme.evaluation import Evaluation, ask_rows
+from nkcme.rl.loop import train
+from nkcme.rl.result import agent_from_config
+from nkcme.rl.settings import Settings
 
 #: What a run gave: a part of its row, or the error that ended it.
 Outcome = dict[str, Any] | Exception
@@ -166,7 +171,8 @@ def _perform_scaling(cell: Cell, runs: Sequence[int]) -> Iterator[tuple[int, Out
             }
         rows = X[: cell.protocol["n_predicted"]]
         estimator.predict_interval(rows)
-        result["predict_seconds"] = _timed(partial(estimator.predict_interval, rows))[1]
+        _, seconds = _timed(partial(estimator.predict_interval, rows))
+        result["predict_seconds"] = seconds * specs.SCALING_PREDICTED / len(rows)
         yield run, {"metrics": result}
 
 
@@ -215,6 +221,34 @@ def _peak_memory() -> dict[str, float]:
     if "peak_bytes_in_use" in stats:
         held["device_gib"] = stats["peak_bytes_in_use"] / 2**30
     return held
+
+
+# --- reinforcement learning -------------------------------------------------------------------
+
+
+def _perform_rl(cell: Cell, runs: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
+    """Train the agents of all seeds as one program; what was warned of is noted in their rows."""
+    agent = agent_from_config(cell.parameters["agent"])
+    settings = Settings(**cell.parameters["settings"])
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        result, seconds = _timed(lambda: train(cell.dataset, agent, settings, seeds=list(runs)))
+    if result.interrupted:
+        raise KeyboardInterrupt
+    curve = result.curve
+    last_fifth, area = curve.last_fifth(), curve.area()
+    for k, run in enumerate(runs):
+        returns, span = thin(curve.returns[:, k], cell.protocol["curve_points"])
+        yield (
+            run,
+            {
+                "metrics": {"last_fifth": float(last_fifth[k]), "area": float(area[k])},
+                "curve": {"every": span * settings.eval_every, "returns": pack(returns)},
+                "seconds": {"fit_all": seconds, "fitted_together": len(runs)},
+                "steps": result.n_steps,
+                "notes": [str(w.message) for w in warned],
+            },
+        )
 
 
 # --- shared -----------------------------------------------------------------------------------
@@ -273,4 +307,5 @@ _PERFORMERS = {
     "uci": _perform_uci,
     "scaling": _perform_scaling,
     "year": _perform_year,
+    "rl": _perform_rl,
 }

@@ -1,4 +1,4 @@
-"""The pictures of docs/benchmarks.md, drawn from rows alone."""
+"""The pictures of docs/benchmarks.md, drawn from rows alone; the agents' are in `rl_figures`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nkcme.bench import specs
+from nkcme.bench.rl_figures import draw_agents
 from nkcme.bench.rows import Rows
 from nkcme.bench.specs import METHODS, TITLES
 from nkcme.bench.summary import Summary, summarise
@@ -54,7 +55,7 @@ def draw_all(rows: Rows, directory: Path) -> dict[str, str]:
     if any(s.rows for s in scaling):
         draw_scaling(scaling, directory / "scaling.png")
         drawn["scaling.png"] = "Seconds to fit and to predict by the number of training rows"
-    return drawn
+    return drawn | draw_agents(rows, directory)
 
 
 def draw_toy(name: str, summaries: Sequence[Summary], path: Path) -> None:

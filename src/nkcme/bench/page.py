@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nkcme.atomic_files import replacing
-from nkcme.bench import specs
+from nkcme.bench import rl_page, rl_specs, specs
 from nkcme.bench.rows import Rows
 from nkcme.bench.specs import METHODS, TITLES, Cell
 from nkcme.bench.summary import BETTER, WITHIN, WORSE, Summary, sources, summarise
@@ -18,6 +18,7 @@ from nkcme.bench.tables import (
     scaling_table,
     score_table,
     seconds_table,
+    shown,
     signed,
     table,
 )
@@ -48,26 +49,27 @@ def page(rows: Rows, causes: dict[str, str], pictures: dict[str, str]) -> str:
     uci = summarise(specs.uci_cells(), rows)
     scaling = summarise(specs.scaling_cells(), rows)
     year = summarise(specs.year_cells(), rows)
-    everything = [*toy, *uci, *scaling, *year]
+    agents = rl_page.summaries(rows)
+    everything = [*toy, *uci, *scaling, *year, *agents]
     parts = [
         _HEAD,
         _counts(toy, uci),
         "## Toy data",
         _TOY,
         paper_table(toy, "was1_x100"),
-        *_shown(pictures, "toy-"),
+        *shown(pictures, "toy-"),
         "## UCI data",
         _UCI,
         "### QICE",
         paper_table(uci, "qice_percent"),
-        *_shown(pictures, "qice"),
+        *shown(pictures, "qice"),
         "### QICE pooled over folds",
         _POOLED,
         pooled_table(uci),
         "### RMSE",
         "Of the mean of the same 1,000 samples; times 100 for kin8nm and naval, as in the paper.",
         paper_table(uci, "rmse"),
-        *_shown(pictures, "rmse"),
+        *shown(pictures, "rmse"),
         "## Worse than the paper",
         _worse([*toy, *uci], causes),
         "## Missing",
@@ -92,9 +94,10 @@ def page(rows: Rows, causes: dict[str, str], pictures: dict[str, str]) -> str:
         "## Growth with n",
         _SCALING,
         scaling_table(scaling),
-        *_shown(pictures, "scaling"),
+        *shown(pictures, "scaling"),
         "## Year",
         _year(year),
+        *rl_page.section(agents, pictures),
         "## Where the numbers come from",
         _sources(everything),
     ]  # fmt: skip
@@ -103,6 +106,8 @@ def page(rows: Rows, causes: dict[str, str], pictures: dict[str, str]) -> str:
 
 def result_text(cells: Sequence[Cell], rows: Rows) -> str:
     """What a benchmark prints in the end: the tables of what was asked for."""
+    if cells and cells[0].experiment == rl_specs.EXPERIMENT:
+        return rl_page.scores_table(summarise(cells, rows))
     summaries = summarise(cells, rows)
     scaling = [s for s in summaries if s.cell.experiment == "scaling"]
     year = [s for s in summaries if s.cell.experiment == "year"]
@@ -189,12 +194,6 @@ def _sources(summaries: Sequence[Summary]) -> str:
     return rows_or_none(["rows", "device", "commit", "jax", "latest"], lines)
 
 
-def _shown(pictures: dict[str, str], prefix: str) -> list[str]:
-    return [
-        f"![{text}](images/{name})" for name, text in pictures.items() if name.startswith(prefix)
-    ]
-
-
 def _read_causes(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
@@ -214,7 +213,7 @@ _HEAD = """\
 
 Every method of the paper on every data set of it, in one harness: the same data, folds, engine
 and metrics. This page is written by `nkcme bench table` from the rows in `results/bench/`, which
-`nkcme bench toy`, `uci` and `scaling` add to; do not edit it.
+`nkcme bench toy`, `uci`, `scaling` and `rl` add to; do not edit it.
 
 *Ours* is the mean ± standard deviation over seeds or folds, *paper* is what the paper prints, and
 the *difference* is (ours − paper) / √(s² + s²) in pooled standard deviations: below zero is

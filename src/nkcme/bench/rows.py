@@ -34,11 +34,7 @@ class Rows:
 
     def of(self, cell: Cell) -> list[Row]:
         """The rows of a cell as it is specified today, failed ones too, by run."""
-        return [
-            row
-            for row in self._all(cell)
-            if row["fingerprint"] == cell.fingerprint and row["run"] < cell.n_runs
-        ]
+        return [row for row in self._all(cell) if row["run"] < cell.n_runs and cell.owns(row)]
 
     def finished(self, cell: Cell) -> list[Row]:
         return [row for row in self.of(cell) if "error" not in row]

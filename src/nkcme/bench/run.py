@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nkcme.bench import specs
+from nkcme.bench import rl_specs, specs
 from nkcme.bench.experiments import Outcome, perform
 from nkcme.bench.record import provenance
 from nkcme.bench.rows import Row, Rows
@@ -101,6 +101,8 @@ def _line(cell: Cell, rows: Sequence[Row], n_run: int, failed: int, seconds: flo
 
 
 def _shown(cell: Cell) -> tuple[str, ...]:
+    if cell.experiment == rl_specs.EXPERIMENT:
+        return rl_specs.METRICS
     return specs.PAPER_METRICS.get(cell.experiment, ("fit_seconds", "predict_seconds"))
 
 

@@ -192,3 +192,10 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def rows_or_none(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return table(header, lines) if lines else "No rows yet."
+
+
+def shown(pictures: dict[str, str], prefix: str) -> list[str]:
+    """Those of the pictures, file names and captions, whose names begin so."""
+    return [
+        f"![{text}](images/{name})" for name, text in pictures.items() if name.startswith(prefix)
+    ]

@@ -8,6 +8,7 @@ from Python. Both tell an episode that *terminated* (there is nothing after) fro
 from __future__ import annotations
 
 import importlib.util
+import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -58,9 +59,14 @@ class Compiled:
         return int(env.action_space(params).n)
 
     @property
-    def observation_size(self) -> int:
+    def observation_shape(self) -> tuple[int, ...]:
+        """Before it was made flat."""
         env, params = self._made()
-        return int(np.prod(env.observation_space(params).shape))
+        return tuple(int(n) for n in env.observation_space(params).shape)
+
+    @property
+    def observation_size(self) -> int:
+        return int(np.prod(self.observation_shape))
 
     @property
     def max_steps(self) -> int:
@@ -100,11 +106,17 @@ class Hosted:
 
     backend = "gymnasium"
 
-    def __init__(self, name: str, env: Any = None):
+    def __init__(self, name: str, env: Any = None, *, render_mode: str | None = None):
         import gymnasium
 
         self.name = name
-        self._env = env if env is not None else _gymnasium_make(gymnasium, name)
+        if render_mode == "rgb_array":  # pygame needs no screen, no sound card and no greeting
+            for driver in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):
+                os.environ.setdefault(driver, "dummy")
+            os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+        self._env = (
+            env if env is not None else _gymnasium_make(gymnasium, name, render_mode=render_mode)
+        )
         spaces = gymnasium.spaces
         if not isinstance(self._env.action_space, spaces.Discrete):
             raise NkcmeError(
@@ -128,9 +140,14 @@ class Hosted:
         observation, reward, terminated, truncated, _ = self._env.step(self.first_action + action)
         return self._vector(observation), float(reward), terminated, truncated and not terminated
 
-    def frame(self) -> np.ndarray | None:
-        """A picture of the current state, (height, width, 3), where the environment draws one."""
-        return self._env.render() if self._env.render_mode == "rgb_array" else None
+    @property
+    def draws(self) -> bool:
+        """Whether it was made with the ``render_mode`` that `frame` needs, and knows it."""
+        return self._env.render_mode == "rgb_array"
+
+    def frame(self) -> np.ndarray:
+        """A picture of the current state, (height, width, 3)."""
+        return self._env.render()
 
     def close(self) -> None:
         self._env.close()
@@ -143,7 +160,7 @@ class Hosted:
 def _gymnasium_make(gymnasium: Any, name: str, **options: Any) -> Any:
     try:
         return gymnasium.make(name, **options)
-    except gymnasium.error.Error as error:
+    except (gymnasium.error.Error, ImportError) as error:
         raise NkcmeError(f"Gymnasium has no environment {name!r}: {error}") from error
 
 

@@ -28,21 +28,25 @@ def train_hosted(
     env: Hosted, agent: Agent, settings: Settings, seeds: list[int], progress: Progress | None
 ) -> Result:
     """See `nkcme.rl.loop.train`. Seeds are trained one after the other."""
-    learners, curves, done, interrupted = [], [], settings.n_steps, False
+    learners, curves, done, interrupted, warned = [], [], settings.n_steps, False, False
     for k, seed in enumerate(seeds):
         run = _Run(env, agent, settings, seed)
         with Interrupts() as interrupts:
             while run.step < settings.n_steps and not interrupts.requested:
-                run.until_evaluation()
+                told = run.until_evaluation()
+                learning.refuse_divergence(np.array([told["loss"]]), run.step)
+                warned = warned or learning.warn_of_support(
+                    run.program.agent, told["outside"], run.step
+                )
                 if progress is not None:
                     progress.update(
                         (k * settings.n_steps + run.step) // len(seeds),
-                        {"return": run.returns[-1], "loss": run.loss},
+                        {"return": run.returns[-1], "loss": told["loss"]},
                     )
         learners.append(run.learner)
         curves.append(run.returns)
         agent = run.program.agent
-        if run.step < settings.n_steps:
+        if interrupts.requested and (run.step < settings.n_steps or k < len(seeds) - 1):
             interrupted, done = True, run.step
             break
     n = min(len(c) for c in curves)
@@ -73,7 +77,7 @@ class _Run:
         self.program = Program(agent, settings, env.n_actions, env.observation_size, None)
         self.rng = np.random.default_rng(seed)
         self.learner = _start(self.program, jax.random.key(seed))
-        self.step, self.loss, self.returns = 0, np.nan, [np.nan][:0]
+        self.step, self.returns = 0, [np.nan][:0]
         self.observation = env.reset(seed)
         self._fill()
 
@@ -106,8 +110,9 @@ class _Run:
         self.observation = self.env.reset() if ended else final
         return row
 
-    def until_evaluation(self) -> None:
-        settings = self.settings
+    def until_evaluation(self) -> dict[str, float]:
+        """Mean loss and the like of the steps until then."""
+        settings, every = self.settings, []
         for _ in range(settings.eval_every // settings.update_every):
             rows = np.stack([self._advance(self._action(i)) for i in range(settings.update_every)])
             fresh = known.joined(self.rewards, rows[:, -3])
@@ -118,9 +123,10 @@ class _Run:
             self.learner, told = _learn(
                 self.program, self.learner, jnp.asarray(rows), uniform, self.step
             )
+            every.append(told)
             self.step += settings.update_every
-        self.loss = float(told["loss"])
         self.returns.append(self._episode())
+        return {name: float(np.mean([told[name] for told in every])) for name in every[0]}
 
     def _action(self, i: int) -> int:
         epsilon = float(learning.epsilon_at(self.settings, float(self.step + i)))

@@ -6,14 +6,17 @@ Both loops are made of these: the compiled one (`nkcme.rl.loop`) and the one on 
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
+from nkcme.errors import TrainingError
 from nkcme.networks import MLP
 from nkcme.rl import replay as buffer
 from nkcme.rl.agents.base import Agent, Outcomes
@@ -21,6 +24,9 @@ from nkcme.rl.replay import Replay
 from nkcme.rl.settings import Settings
 
 PyTree = Any
+
+#: Targets beyond the support are worth a warning from this share of their mass on.
+_WORTH_A_WARNING = 0.01
 
 
 class Learner(NamedTuple):
@@ -163,3 +169,29 @@ def learn(
         ),
         told,
     )
+
+
+def refuse_divergence(losses: np.ndarray, step: int) -> None:
+    """Raise where the loss of one of the agents is not a number any more."""
+    bad = np.flatnonzero(~np.isfinite(losses))
+    if bad.size:
+        raise TrainingError(
+            f"the loss of agent {bad[0]} is {losses[bad[0]]} after {step} steps: lower the "
+            "learning rate, or scale the rewards (reward_scale)"
+        )
+
+
+def warn_of_support(agent: Agent, share: float, step: int) -> bool:
+    """Warn where that share of the targets' mass lies outside the support; whether it was so.
+
+    For the functions below `nkcme.rl.train`, whose caller the warning shall name.
+    """
+    if share <= _WORTH_A_WARNING:
+        return False
+    low, high = agent.support  # type: ignore[attr-defined]
+    warnings.warn(
+        f"{share:.0%} of the targets' mass lay outside the support of [{low:g}, {high:g}] by step "
+        f'{step}: give a wider support, or support="auto"',
+        stacklevel=5,
+    )
+    return True

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -26,7 +25,7 @@ from jax import Array
 
 from nkcme import strict_json
 from nkcme.compilation import use_compilation_cache
-from nkcme.errors import NkcmeError, TrainingError
+from nkcme.errors import NkcmeError
 from nkcme.interrupts import Interrupts
 from nkcme.replicas import (
     concatenated,
@@ -53,9 +52,6 @@ PyTree = Any
 
 #: Evaluations in a chunk, about; their parameters are kept until it ends.
 _CHUNK_EVALUATIONS = 100
-
-#: Targets beyond the support are worth a warning from this share of their mass on.
-_WORTH_A_WARNING = 0.01
 
 
 class Environment(Protocol):
@@ -106,6 +102,8 @@ def train(
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(s) for s in seeds]
     if not numbers:
         raise NkcmeError("seeds must be at least one; got none")
+    if not all(0 <= number < 2**32 for number in numbers):
+        raise NkcmeError(f"each of seeds must be from 0 to 2^32 - 1; got {numbers}")
     if isinstance(env, Hosted):
         if checkpoint is not None:
             raise NkcmeError(
@@ -133,8 +131,9 @@ def _train_compiled(
     with workers(len(parts)) as pool, Interrupts() as interrupts:
         numbers = jnp.asarray(seeds, jnp.uint32)
         states = list(pool.map(lambda p: _start(env, shape, numbers[p]), parts))
-        rewards = known.distinct(_rewards(states, env, settings.prefill))
-        agent = agent.settled(settings.reward_scale * rewards, settings.gamma)
+        seen = _rewards(states, env, settings.prefill)
+        rewards = known.distinct(seen)
+        agent = agent.settled(settings.reward_scale * seen, settings.gamma)
         curve, done = Curve.empty(len(seeds)), 0
         if checkpoint is not None and (found := checkpoint.load()) is not None:
             config, arrays = found
@@ -163,11 +162,9 @@ def _train_compiled(
             returns = np.concatenate(list(pool.map(play, results)), axis=1)
             first = done + settings.eval_every
             done += length
-            _refuse_divergence(values["loss"], done)
+            learning.refuse_divergence(values["loss"], done)
             curve.extend(np.arange(first, done + 1, settings.eval_every), returns)
-            if not warned and values["outside"].mean() > _WORTH_A_WARNING:
-                warned = True
-                _warn_of_support(agent, values["outside"].mean(), done)
+            warned = warned or learning.warn_of_support(agent, values["outside"].mean(), done)
             if checkpoint is not None:
                 arrays = named_arrays(concatenated(states)) | curve.as_arrays()
                 arrays["rewards"] = rewards
@@ -392,21 +389,3 @@ def episodes(env: Environment, program: Program, networks: PyTree, keys: Array) 
     start = (jnp.int32(1), states, observations, jnp.zeros(n), jnp.ones(n, bool))
     unfinished = lambda carry: (carry[0] <= env.max_steps) & jnp.any(carry[4])  # noqa: E731
     return jax.lax.while_loop(unfinished, step, start)[3].reshape(shape)
-
-
-def _refuse_divergence(losses: np.ndarray, step: int) -> None:
-    bad = np.flatnonzero(~np.isfinite(losses))
-    if bad.size:
-        raise TrainingError(
-            f"the loss of agent {bad[0]} is {losses[bad[0]]} after {step} steps: lower the "
-            "learning rate, or scale the rewards (reward_scale)"
-        )
-
-
-def _warn_of_support(agent: Agent, share: float, step: int) -> None:
-    low, high = agent.support  # type: ignore[attr-defined]
-    warnings.warn(
-        f"{share:.0%} of the targets' mass lay outside the support of [{low:g}, {high:g}] by step "
-        f'{step}: give a wider support, or support="auto"',
-        stacklevel=4,
-    )

@@ -19,16 +19,11 @@ from nkcme.rl.settings import Settings
 MAX_REWARDS = 4
 MAX_PAIRS = 6
 
-#: Rewards that differ by less are the same.
-TOLERANCE = 1e-5
-
 
 def distinct(rewards: np.ndarray) -> np.ndarray:
     """The different ones among rewards, sorted; at most one more than `MAX_REWARDS`."""
     values = np.unique(np.asarray(rewards, np.float64))
-    values = values[np.isfinite(values)]
-    new = np.diff(values, prepend=-np.inf) > TOLERANCE
-    return values[new][: MAX_REWARDS + 1]
+    return values[np.isfinite(values)][: MAX_REWARDS + 1]
 
 
 def joined(rewards: np.ndarray, more: np.ndarray) -> np.ndarray:
@@ -45,7 +40,7 @@ def a_few(rewards: Array) -> Array:
     found = []
     last = jnp.array(-jnp.inf)
     for _ in range(MAX_REWARDS + 1):
-        last = jnp.min(jnp.where(rewards > last + TOLERANCE, rewards, jnp.inf))
+        last = jnp.min(jnp.where(rewards > last, rewards, jnp.inf))
         found.append(last)
     values = jnp.stack(found)
     return jnp.where(jnp.isinf(values), jnp.nan, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +17,7 @@ from nkcme import persistence
 from nkcme.distribution import Distribution
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.networks import MLP
+from nkcme.parameters import need_whole
 from nkcme.replicas import single_precision
 from nkcme.rl import learner as learning
 from nkcme.rl.agents import C51, DQN, MMDQN, NKDQN, Agent
@@ -95,9 +97,7 @@ class Result:
                 f"expected an observation of {self.observation_size} numbers, or a table of such; "
                 f"got an array of shape {vector.shape}"
             )
-        network = self.network(agent)
-        of = lambda o: learning.outputs(self.program, network, o)  # noqa: E731
-        return np.asarray(jax.vmap(of)(jnp.atleast_2d(vector)))
+        return np.asarray(_outputs(self.program, self.network(agent), jnp.atleast_2d(vector)))
 
     def return_distribution(self, observation: ArrayLike, agent: int = 0) -> list[Distribution]:
         """The return that each action would bring: a distribution for each action, with one row
@@ -142,6 +142,11 @@ class Result:
 _TAIL_LEVELS = 200
 
 
+@partial(jax.jit, static_argnums=0)
+def _outputs(program: Program, network: MLP, observations: jax.Array) -> jax.Array:
+    return jax.vmap(lambda o: learning.outputs(program, network, o))(observations)
+
+
 def load(path: str | os.PathLike[str]) -> Result:
     """The agents that `Result.save` wrote at ``path``."""
     config, arrays = persistence.read_model(path)
@@ -152,7 +157,7 @@ def load(path: str | os.PathLike[str]) -> Result:
         )
     try:
         return _from_file(config, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError, NkcmeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise ModelFileError(
             f"{str(path)!r}: expected agents as nkcme saves them, found {error!r}; the file is "
             "damaged: restore a copy, or train again"
@@ -160,17 +165,26 @@ def load(path: str | os.PathLike[str]) -> Result:
 
 
 def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
-    agent = _agent_from(config["agent"])
+    agent = agent_from_config(config["agent"])
     settings = Settings(**config["settings"])
-    n_actions, size = int(config["n_actions"]), int(config["observation_size"])
+    n_actions, size, n_steps = (config[k] for k in ("n_actions", "observation_size", "n_steps"))
+    for number in (n_actions, size, n_steps, *config["seeds"]):
+        need_whole("each number of agents and steps", number, least=0)
+    if getattr(agent, "support", None) == "auto":
+        raise NkcmeError("a support that was never settled")
     program = Program(agent, settings, n_actions, size, None)
-    seeds = tuple(int(s) for s in config["seeds"])
+    seeds = tuple(config["seeds"])
+    curve = Curve.from_arrays(arrays)
+    if curve.step.ndim != 1 or curve.returns.shape != (len(curve.step), len(seeds)):
+        raise NkcmeError(f"a curve of shape {curve.returns.shape}")
     like = jax.eval_shape(lambda key: learning.fresh_network(program, key), jax.random.key(0))
 
     def leaf(path: Any, shape: Any) -> jax.Array:
         found = arrays[f"network{jax.tree_util.keystr(path)}"]
         if found.shape != (len(seeds), *shape.shape):
             raise NkcmeError(f"an array of shape {found.shape}")
+        if not np.all(np.isfinite(found)):
+            raise NkcmeError("parameters that are not finite")
         return jnp.asarray(found, shape.dtype)
 
     return Result(
@@ -181,13 +195,14 @@ def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
         n_actions=n_actions,
         observation_size=size,
         networks=jax.tree_util.tree_map_with_path(leaf, like),
-        curve=Curve.from_arrays(arrays),
-        n_steps=int(config["n_steps"]),
+        curve=curve,
+        n_steps=n_steps,
         interrupted=bool(config["interrupted"]),
     )
 
 
-def _agent_from(config: dict[str, Any]) -> Agent:
+def agent_from_config(config: dict[str, Any]) -> Agent:
+    """The agent of an `Agent.to_config`."""
     kind = _KINDS[config["kind"]]
     known = {f.name for f in fields(kind)}
     return kind(**{k: _tupled(v) for k, v in config.items() if k in known})

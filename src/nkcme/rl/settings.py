@@ -51,8 +51,8 @@ class Settings:
     averaging: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
         need_wholes("hidden", self.hidden)
+        object.__setattr__(self, "hidden", tuple(self.hidden))
         need_one_of("activation", self.activation, tuple(ACTIVATIONS))
         need_one_of("schedule", self.schedule, SCHEDULES)
         for name in (*_SIZES, *_PERIODS):

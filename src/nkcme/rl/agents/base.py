@@ -11,6 +11,7 @@ for the next state, r the reward and d the discount: gamma, or 0 where the episo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -75,6 +76,15 @@ class Agent(ABC):
         return {"kind": self.kind} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
+def checked_bandwidths(bandwidths: Sequence[float]) -> tuple[float, ...]:
+    """Of kernels: one or more, each above 0."""
+    if not len(bandwidths):
+        raise NkcmeError("bandwidths must be at least one; got none")
+    for bandwidth in bandwidths:
+        need_number("each of bandwidths", bandwidth, above=0.0)
+    return tuple(float(b) for b in bandwidths)
+
+
 @dataclass(frozen=True)
 class AtomAgent(Agent):
     """An agent that puts weights on fixed atoms, evenly spaced over ``support``.
@@ -115,18 +125,20 @@ class AtomAgent(Agent):
         return float(self.atoms[1] - self.atoms[0])
 
     def settled(self, rewards: np.ndarray, gamma: float) -> Self:
-        """With "auto", from the least to the most that a reward at every step would add up to, and
-        zero: a step or an episode may come to nothing. Closed under r + gamma z."""
+        """With "auto", as far to either side of zero as the largest reward at every step would add
+        up to: closed under r + gamma z. An untrained network then expects about nothing, which is
+        too much where rewards are costs, so that such an agent looks around (MountainCar is not
+        solved from the lower half alone)."""
         if self.support != "auto":
             return self
         horizon = 1.0 / (1.0 - gamma)
-        low, high = min(rewards.min(), 0.0) * horizon, max(rewards.max(), 0.0) * horizon
-        if low == high:
+        most = float(np.abs(rewards).max()) * horizon
+        if most == 0.0:
             raise NkcmeError(
                 "no reward but 0 was seen in the random steps at the start: give the support as "
                 "(lowest, highest) return"
             )
-        return replace(self, support=(float(low), float(high)))
+        return replace(self, support=(-most, most))
 
     def weights(self, output: Array) -> Array:
         """Softmax, as the paper's agents have it."""
@@ -137,7 +149,7 @@ class AtomAgent(Agent):
 
     def bellman_atoms(self, reward: Array, discount: Array) -> Array:
         """tau_a = r + d eta_a, (n, m)."""
-        return reward[:, None] + discount[:, None] * jnp.asarray(self.atoms, reward.dtype)
+        return reward[:, None] + discount[:, None] * jnp.asarray(self.atoms, reward.dtype)[None]
 
     def outside(self, target: Array, reward: Array, discount: Array) -> Array:
         low, high = self.atoms[0], self.atoms[-1]

@@ -37,7 +37,7 @@ class C51(AtomAgent):
         """The mass v_a at r + d eta_a, shared between the two nearest atoms; (n, m)."""
         atoms = jnp.asarray(self.atoms, v.dtype)
         tau = jnp.clip(self.bellman_atoms(reward, discount), atoms[0], atoms[-1])
-        distance = jnp.abs(tau[:, :, None] - atoms) / self.spacing
+        distance = jnp.abs(tau[:, :, None] - atoms[None, None]) / self.spacing
         return jnp.einsum("na,nab->nb", v, jnp.maximum(1.0 - distance, 0.0))
 
     def distribution(self, output: np.ndarray, scale: float) -> Embedding:

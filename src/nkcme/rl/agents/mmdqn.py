@@ -10,8 +10,8 @@ import numpy as np
 from jax import Array
 
 from nkcme.draws import Draws
-from nkcme.parameters import need_number, need_whole
-from nkcme.rl.agents.base import Agent, Outcomes
+from nkcme.parameters import need_whole
+from nkcme.rl.agents.base import Agent, Outcomes, checked_bandwidths
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,7 @@ class MMDQN(Agent):
 
     def __post_init__(self) -> None:
         need_whole("n_particles", self.n_particles)
-        for bandwidth in self.bandwidths:
-            need_number("each of bandwidths", bandwidth, above=0.0)
-        object.__setattr__(self, "bandwidths", tuple(float(b) for b in self.bandwidths))
+        object.__setattr__(self, "bandwidths", checked_bandwidths(self.bandwidths))
 
     @property
     def width(self) -> int:

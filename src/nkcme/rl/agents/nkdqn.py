@@ -11,8 +11,8 @@ from jax import Array
 
 from nkcme.embedding import Embedding
 from nkcme.objectives import fused_mmd, squared_mmd
-from nkcme.parameters import need_number, need_one_of
-from nkcme.rl.agents.base import AtomAgent, Outcomes
+from nkcme.parameters import need_one_of
+from nkcme.rl.agents.base import AtomAgent, Outcomes, checked_bandwidths
 
 #: Of a single kernel, for the paper's support; and as many kernels are fused.
 SINGLE_BANDWIDTH = 10.0
@@ -39,9 +39,7 @@ class NKDQN(AtomAgent):
         need_one_of("kernels", self.kernels, ("fuse", "single"))
         if self.bandwidths is None:
             return
-        for bandwidth in self.bandwidths:
-            need_number("each of bandwidths", bandwidth, above=0.0)
-        object.__setattr__(self, "bandwidths", tuple(float(b) for b in self.bandwidths))
+        object.__setattr__(self, "bandwidths", checked_bandwidths(self.bandwidths))
         if self.kernels == "single" and len(self.bandwidths) != 1:
             need_one_of("kernels, with several bandwidths,", self.kernels, ("fuse",))
 
@@ -84,11 +82,11 @@ class NKDQN(AtomAgent):
         S m^2 exponentials a transition."""
         atoms = jnp.asarray(self.atoms, v.dtype)
         tau = self.bellman_atoms(reward, discount)
-        inverse = jnp.asarray(1.0 / self.all_bandwidths(), v.dtype)
-        kernel = lambda u: jnp.exp(-0.5 * jnp.square(u[:, None] * inverse[:, None, None]))  # noqa: E731
-        cross = jnp.einsum("na,nsab->nsb", v, kernel(tau[:, :, None] - atoms))
+        inverse = jnp.asarray(1.0 / self.all_bandwidths(), v.dtype)[None, :, None, None]
+        kernel = lambda u: jnp.exp(-0.5 * jnp.square(u[:, None] * inverse))  # noqa: E731
+        cross = jnp.einsum("na,nsab->nsb", v, kernel(tau[:, :, None] - atoms[None, None]))
         # tau_a - tau_b = d (eta_a - eta_b): constant where d is.
-        gaps = discount[:, None, None] * (atoms[:, None] - atoms)
+        gaps = discount[:, None, None] * (atoms[:, None] - atoms[None])[None]
         return jnp.einsum("na,nb,nsab->ns", v, v, kernel(gaps)), cross
 
     def _known_terms(
@@ -99,8 +97,10 @@ class NKDQN(AtomAgent):
         n_kernels = len(self.all_bandwidths())
         own = jnp.zeros((n, n_kernels), v.dtype)
         cross = jnp.zeros((n, n_kernels, m), v.dtype)
-        for d in dict.fromkeys(d for _, d in outcomes):
-            here = jnp.abs(discount - d) < _SAME
+        discounts = list(dict.fromkeys(d for _, d in outcomes))
+        which_discount = _nearest(discount, discounts)
+        for i, d in enumerate(discounts):
+            here = which_discount == i
             if d == 0.0:  # all mass at r
                 mass = jnp.sum(v, axis=-1, keepdims=True)
                 term = jnp.square(mass)
@@ -108,11 +108,13 @@ class NKDQN(AtomAgent):
                 gram = self._gram(d * self.atoms, d * self.atoms)
                 term = jnp.einsum("nsm,nm->ns", _times(v, gram), v)
             own = jnp.where(here[:, None], term, own)
-            for r in (r for r, other in outcomes if other == d):
-                there = here & (jnp.abs(reward - r) < _SAME * max(1.0, abs(r)))
+            rewards = [r for r, other in outcomes if other == d]
+            which_reward = _nearest(reward, rewards)
+            for j, r in enumerate(rewards):
+                there = here & (which_reward == j)
                 if d == 0.0:
                     k = jnp.asarray(self._gram(np.array([r]), self.atoms)[:, 0], v.dtype)
-                    term = mass[:, :, None] * k
+                    term = mass[:, :, None] * k[None]
                 else:
                     term = _times(v, self._gram(r + d * self.atoms, self.atoms))
                 cross = jnp.where(there[:, None, None], term, cross)
@@ -125,8 +127,10 @@ class NKDQN(AtomAgent):
         return Embedding(self.atoms, weights, bandwidth=bandwidth, scale=scale, reading="atomic")
 
 
-#: Rewards and discounts that differ by less are the same.
-_SAME = 1e-4
+def _nearest(values: Array, known: list[float]) -> Array:
+    """Which of the known numbers each value (n,) is, but for rounding."""
+    gaps = jnp.abs(values[:, None] - jnp.asarray(known, values.dtype)[None])
+    return jnp.argmin(gaps, axis=1)
 
 
 def _times(v: Array, matrices: np.ndarray) -> Array:

@@ -1,0 +1,18 @@
+"""Agents that were trained for a moment only, for tests of what is done with agents."""
+
+from nkcme.rl import Result, Settings, train
+from nkcme.rl.agents import agent_named
+
+#: All that takes long is short.
+SHORT = {
+    "n_steps": 400,
+    "hidden": (8,),
+    "prefill": 100,
+    "buffer_size": 500,
+    "epsilon_steps": 100,
+    "eval_every": 100,
+}
+
+
+def hardly_trained(env: object, agent: str = "fuse", seeds: int = 2) -> Result:
+    return train(env, agent_named(agent), Settings(**SHORT), seeds=seeds)

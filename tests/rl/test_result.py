@@ -1,0 +1,192 @@
+"""Results: what they say of returns and actions, and as files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fuzz_model_files import fuzz
+from nkcme.draws import Draws
+from nkcme.embedding import Embedding
+from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.persistence import read_model, write_model
+from nkcme.rl import C51, DQN, MMDQN, NKDQN, Settings, load
+from nkcme.rl import learner as learning
+from nkcme.rl.learner import Program
+from nkcme.rl.result import Curve, Result
+
+SETTINGS = Settings(n_steps=200, hidden=(4,), reward_scale=0.5, n_step=2)
+AGENTS = {
+    "nkdqn": NKDQN(n_atoms=5, support=(-1.0, 3.0), bandwidths=(0.5, 1.5)),
+    "c51": C51(n_atoms=4, support=(-2.0, 1.0)),
+    "mmdqn": MMDQN(n_particles=3, bandwidths=(1.0,)),
+    "dqn": DQN(),
+}
+OBSERVATIONS = np.random.default_rng(0).normal(size=(6, 3))
+
+
+def made(agent, seeds=(5, 9)):
+    program = Program(agent, SETTINGS, 2, 3, None)
+    keys = jax.random.split(jax.random.key(0), len(seeds))
+    curve = Curve(np.array([100, 200]), np.array([[1.0, 4.0], [3.0, 2.0]], np.float32))
+    networks = jax.vmap(lambda k: learning.fresh_network(program, k))(keys)
+    return Result("somewhere", agent, SETTINGS, seeds, 2, 3, networks, curve, 200, True)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_saved_result_comes_back(name, tmp_path):
+    result = made(AGENTS[name])
+    result.save(tmp_path / "agent")
+    back = load(tmp_path / "agent")
+    same = ("env_name", "agent", "settings", "seeds", "n_actions", "observation_size", "n_steps")
+    for field in (*same, "interrupted"):
+        assert getattr(back, field) == getattr(result, field), field
+    np.testing.assert_array_equal(back.curve.step, result.curve.step)
+    np.testing.assert_array_equal(back.curve.returns, result.curve.returns)
+    for agent in range(2):
+        for ours, theirs in zip(
+            back.return_distribution(OBSERVATIONS, agent),
+            result.return_distribution(OBSERVATIONS, agent),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(ours.mean(), theirs.mean())
+            np.testing.assert_array_equal(ours.ppf([0.1, 0.9]), theirs.ppf([0.1, 0.9]))
+    files = sorted(p.name for p in (tmp_path / "agent").iterdir())
+    assert files == ["config.json", "model.safetensors"]
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_return_distributions_are_those_of_the_network_in_the_environments_unit(name):
+    result, agent = made(AGENTS[name]), AGENTS[name]
+    kind = Embedding if name in ("nkdqn", "c51") else Draws
+    for o, n in ((OBSERVATIONS, 6), (OBSERVATIONS[0], 1)):
+        returns = result.return_distribution(o, 1)
+        assert len(returns) == 2
+        for action, r in enumerate(returns):
+            assert isinstance(r, kind)
+            assert (r.n_rows, r.n_outputs) == (n, 1)
+            network = result.network(1)
+            rows = jnp.atleast_2d(jnp.asarray(o, jnp.float32))
+            outputs = jnp.stack([network(x).reshape(2, -1)[action] for x in rows])
+            # Rewards were halved for the network.
+            np.testing.assert_allclose(r.mean(), 2.0 * agent.value(outputs), rtol=1e-4, atol=1e-5)
+
+
+def two_bets():
+    """An agent without a doubt: the first action brings 1; the second -4 or 8, each as likely."""
+    atoms = NKDQN(n_atoms=13, support=(-4.0, 8.0))
+    result = made(atoms)
+    logits = np.full((2, 13), -50.0, np.float32)
+    logits[0, 5] = 50.0
+    logits[1, [0, 12]] = 50.0
+    zero = jax.tree.map(jnp.zeros_like, result.networks)
+    last = zero.layers[-1]
+    bias = jnp.asarray(np.tile(logits.ravel(), (2, 1)))
+    networks = eqx.tree_at(lambda n: n.layers[-1].bias, zero, bias.reshape(last.bias.shape))
+    return replace(result, agent=atoms, networks=networks, settings=Settings(hidden=(4,)))
+
+
+def test_an_agent_averse_to_risk_takes_the_sure_reward():
+    """By the mean the bet is worth 2 and the sure thing 1. Of the worst 60 % of the bet's returns,
+    five sixths are -4 and a sixth 8, on average -2; of the worst 95 %, (5 x -4 + 4.5 x 8) / 9.5."""
+    result = two_bets()
+    means = [r.mean()[0] for r in result.return_distribution(OBSERVATIONS[0])]
+    np.testing.assert_allclose(means, [1.0, 2.0], atol=1e-5)
+    assert result.act(OBSERVATIONS).tolist() == [1] * 6
+    assert result.act(OBSERVATIONS, risk=0.6).tolist() == [0] * 6
+    assert result.act(OBSERVATIONS, risk=0.95).tolist() == [1] * 6
+    assert result.act(OBSERVATIONS[0], risk=0.01).tolist() == [0]
+    for bad in (0.0, 1.0, -0.5, np.nan):
+        with pytest.raises(NkcmeError, match="between 0 and 1"):
+            result.act(OBSERVATIONS, risk=bad)
+
+
+def test_what_is_asked_wrongly_is_refused():
+    result = made(DQN())
+    for bad in (np.zeros(4), np.zeros((2, 2, 3)), 1.0):
+        with pytest.raises(NkcmeError, match="observation of 3 numbers"):
+            result.act(bad)
+    for bad in (2, -3):
+        with pytest.raises(NkcmeError, match="2 agents"):
+            result.act(OBSERVATIONS, bad)
+    assert result.act(OBSERVATIONS, -1).tolist() == result.act(OBSERVATIONS, 1).tolist()
+
+
+def test_curves():
+    step = np.arange(1, 11) * 10
+    curve = Curve(step, np.stack([np.arange(10.0), np.zeros(10)], axis=1).astype(np.float32))
+    np.testing.assert_allclose(curve.last_fifth(), [8.5, 0.0])
+    np.testing.assert_allclose(curve.area(), [4.5, 0.0])
+    assert replace(made(DQN()), curve=curve).best() == 0
+    assert made(DQN()).best() == 0  # 3 against 2 at the last
+    assert replace(made(DQN()), curve=Curve.empty(2)).best() == 0
+    more = Curve.empty(2)
+    more.extend(curve.step[:4], curve.returns[:4])
+    more.extend(curve.step[4:], curve.returns[4:])
+    np.testing.assert_array_equal(more.returns, curve.returns)
+    np.testing.assert_array_equal(more.step, curve.step)
+    assert more.step.dtype == np.int64
+
+
+def test_another_models_file_is_refused(tmp_path):
+    write_model(tmp_path / "m", {"estimator": "NKCME"}, {"a": np.zeros(2, np.float32)})
+    with pytest.raises(ModelFileError, match=r"expected agents.*nkcme\.load"):
+        load(tmp_path / "m")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "nothing")
+
+
+CHANGES = {
+    "no settings": lambda c, a: c.pop("settings"),
+    "no agent": lambda c, a: c.pop("agent"),
+    "an unknown agent": lambda c, a: c["agent"].update(kind="x"),
+    "an agent that cannot be": lambda c, a: c["agent"].update(n_atoms=1),
+    "an agent of another width": lambda c, a: c["agent"].update(n_atoms=6),
+    "an open support": lambda c, a: c["agent"].update(support="auto"),
+    "a setting that cannot be": lambda c, a: c["settings"].update(gamma=2.0),
+    "an unknown setting": lambda c, a: c["settings"].update(other=2.0),
+    "another network": lambda c, a: c["settings"].update(hidden=[5]),
+    "seeds that are none": lambda c, a: c.update(seeds=["x", "y"]),
+    "another number of seeds": lambda c, a: c.update(seeds=[1]),
+    "no number of actions": lambda c, a: c.update(n_actions="x"),
+    "a null": lambda c, a: c.update(observation_size=None),
+    "no curve": lambda c, a: a.pop("curve/returns"),
+    "a curve of others": lambda c, a: a.update({"curve/returns": np.zeros((2, 3), np.float32)}),
+    "a curve of other steps": lambda c, a: a.update({"curve/step": np.zeros(3, np.int64)}),
+    "a missing layer": lambda c, a: a.pop(next(k for k in a if k.startswith("network"))),
+    "weights that are no numbers": lambda c, a: a.update(
+        {k: np.full_like(v, np.nan) for k, v in a.items() if k.startswith("network")}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_no_save_wrote_is_refused(change, tmp_path):
+    made(AGENTS["nkdqn"]).save(tmp_path / "good")
+    config, arrays = read_model(tmp_path / "good")
+    CHANGES[change](config, arrays)
+    write_model(tmp_path / "bad", config, arrays)
+    with pytest.raises(ModelFileError) as error:
+        load(tmp_path / "bad")
+    assert "\n" not in str(error.value)
+
+
+def test_an_altered_byte_is_noticed(tmp_path):
+    made(DQN()).save(tmp_path / "m")
+    text = (tmp_path / "m" / "config.json").read_text()
+    assert json.loads(text)
+    (tmp_path / "m" / "config.json").write_text(text.replace("somewhere", "elsewhere"))
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "m")
+
+
+def test_fuzzing_finds_nothing(tmp_path):
+    made(AGENTS["nkdqn"]).save(tmp_path / "m")
+    counts = fuzz(load, tmp_path / "m", n=150, seed=1)
+    assert counts["refused"] > 100
