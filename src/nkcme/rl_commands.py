@@ -66,9 +66,9 @@ def train_agents(
         )
     file = checkpoint or checkpoint_of(out)
     start = time.perf_counter()
+    before = 0
     if not hosted and file.exists():
-        done = persistence.read_checkpoint(file)[0].get("step")
-        note(f"going on from {file}, at step {done}; delete it to start afresh")
+        before = persistence.read_checkpoint(file)[0].get("step")
     shown = TrainingBar(n_steps, env_name) if wants_progress("auto") else nullcontext()
     with _warnings_to(note), shown as bar:
         result = train(
@@ -80,6 +80,8 @@ def train_agents(
             progress=bar,
         )
     seconds = time.perf_counter() - start
+    if before:
+        note(f"went on from step {before}, at which an earlier training was stopped")
     if result.interrupted and not hosted:
         raise FitStopped(result.n_steps, file)
     result.save(out)

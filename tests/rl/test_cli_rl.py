@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -194,9 +195,9 @@ def test_a_stopped_training_goes_on_with_the_same_command(tmp_path, call, refuse
     assert line.endswith(f"; to go on: nkcme {' '.join(command)}\n")
     assert not out.exists()
 
-    assert "is of another run" in refuse(*command[1:], "--seed", "1").splitlines()[-1]
+    assert "is of another run" in refuse(*command[1:], "--seed", "1")
     _, err = call(*command[1:])
-    assert "going on from" in err
+    assert re.fullmatch(r"nkcme: went on from step \d+, at which .* was stopped\n", err)
     assert not checkpoint.exists()
     call("train", "CartPole-v1", "--steps", steps, "--out", tmp_path / "undisturbed")
     one, other = ((p / "model.safetensors").read_bytes() for p in (out, tmp_path / "undisturbed"))

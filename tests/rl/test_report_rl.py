@@ -15,7 +15,7 @@ from nkcme.rl_report import write_agents_report
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what the other report's tests know
 
-from test_report import charts_of, figures, needs_browser, rendered  # noqa: E402
+from test_report import charts_of, figures, needs_browser, rendered
 
 pytest.importorskip("gymnax")
 
@@ -36,7 +36,7 @@ def test_the_page_tells_returns_settings_and_versions(page, cartpole):
     text = page.read_text("utf-8")
     late = cartpole.curve.last_fifth()
     for told in (f"{late.mean():.4g} on average", f"{late[1]:.4g}</td>", "seed 1", "2 agents",
-                 "400 steps each", "kernels=&#x27;fuse&#x27;", "gamma=0.99", "nkcme 0."):  # fmt: skip
+                 "400 steps each", "kernels=&#x27;fuse", "gamma=0.99", "nkcme 0."):  # fmt: skip
         assert told in text, told
     assert len(figures(text)) == 3
     assert "default-src 'none'" in text

@@ -1,4 +1,4 @@
-"""Two roads: what an agent learned, against the closed form; and what aversion to risk makes of it."""
+"""Two roads: what an agent learned against the closed form, and what aversion to risk makes."""
 
 import jax
 import numpy as np
@@ -11,11 +11,11 @@ from nkcme.rl.two_roads import ACTIONS, FOOT, FORK, RISK, VALLEY, TwoRoads, retu
 
 GAMMA = 0.9
 SETTINGS = Settings(
-    n_steps=5000,
-    hidden=(32,),
+    n_steps=4000,
+    hidden=(16,),
     learning_rate=3e-3,
     schedule="cosine",
-    batch_size=128,
+    batch_size=64,
     averaging=0.99,
     gamma=GAMMA,
     prefill=2000,
@@ -28,7 +28,7 @@ VALLEY_ROAD, PASS = range(2)
 
 @pytest.fixture(scope="module")
 def fuse():
-    return train(TwoRoads(), NKDQN(support=(-6.0, 3.0)), SETTINGS, seeds=2)
+    return train(TwoRoads(), NKDQN(n_atoms=28, support=(-6.0, 3.0)), SETTINGS, seeds=2)
 
 
 @pytest.fixture(scope="module")

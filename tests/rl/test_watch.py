@@ -126,9 +126,13 @@ def test_mp4_without_ffmpeg_is_refused_before_the_work(saved, tmp_path, monkeypa
 
 
 def test_a_film_that_fails_leaves_nothing(tmp_path):
-    with pytest.raises(ZeroDivisionError), plots.film(tmp_path / "e.gif", (2, 2), 10) as (_, add):
-        add()
-        raise ZeroDivisionError
+    def fail():
+        with plots.film(tmp_path / "e.gif", (2, 2), 10) as (_, add):
+            add()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -136,7 +140,8 @@ def test_curves_are_drawn_for_one_agent_and_for_several(cartpole, tmp_path):
     draw_curves(cartpole, tmp_path / "two.png")
     draw_curves(hardly_trained("CartPole-v1", "dqn", seeds=1), tmp_path / "one.png")
     for name in ("one.png", "two.png"):
-        assert Image.open(tmp_path / name).size == (1280, 720)
+        with Image.open(tmp_path / name) as picture:
+            assert picture.size == (1280, 720)
 
 
 def test_actions_have_names():
