@@ -8,6 +8,7 @@ docs/images/two-roads.png.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,13 @@ IMAGE = Path(__file__).parents[1] / "docs" / "images" / "two-roads.png"
 N_SEEDS, N_EPISODES, RISK = 8, 1000, 0.1
 
 #: No return is below -5 or above 2.
-SUPPORT = (-6.0, 3.0)
+FUSE = NKDQN(n_atoms=28, support=(-6.0, 3.0))
 SETTINGS = Settings(
-    n_steps=5000,
-    hidden=(32,),
+    n_steps=4000,
+    hidden=(16,),
     learning_rate=3e-3,
     schedule="cosine",
-    batch_size=128,
+    batch_size=64,
     averaging=0.99,
     prefill=2000,
     epsilon=0.3,
@@ -38,13 +39,21 @@ SETTINGS = Settings(
     eval_every=500,
 )
 
+#: A learning rate at which some agents lose the avalanche.
+TOO_FAST = 2e-2
+
 
 def main() -> None:
-    results: dict[str, Any] = {"settings": SETTINGS.to_config(), "support": SUPPORT}
+    results: dict[str, Any] = {"settings": SETTINGS.to_config(), "agent": FUSE.to_config()}
+    fast = replace(SETTINGS, learning_rate=TOO_FAST)
     trained = {}
-    for name, agent in {"fuse": NKDQN(support=SUPPORT), "dqn": DQN()}.items():
+    for name, agent, settings in (
+        ("fuse", FUSE, SETTINGS),
+        ("dqn", DQN(), SETTINGS),
+        ("fuse_too_fast", FUSE, fast),
+    ):
         start = time.perf_counter()
-        trained[name] = train(TwoRoads(), agent, SETTINGS, seeds=N_SEEDS)
+        trained[name] = train(TwoRoads(), agent, settings, seeds=N_SEEDS)
         seconds = time.perf_counter() - start
         results[name] = {"seconds": seconds, "agents": _measure(trained[name])}
         print(name, results[name])

@@ -68,7 +68,7 @@ def train_agents(
     start = time.perf_counter()
     before = 0
     if not hosted and file.exists():
-        before = persistence.read_checkpoint(file)[0].get("step")
+        before = int(persistence.read_checkpoint(file)[0]["step"])
     shown = TrainingBar(n_steps, env_name) if wants_progress("auto") else nullcontext()
     with _warnings_to(note), shown as bar:
         result = train(

@@ -20,8 +20,6 @@ from nkcme.rl.presets import preset
 
 pytest.importorskip("gymnax")
 
-PROGRAM = [sys.executable, "-c", "from nkcme.cli import main; main()"]
-
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
@@ -165,18 +163,20 @@ def test_a_directory_of_other_files_is_refused_before_the_work(tmp_path, monkeyp
 # --- stopping and going on ------------------------------------------------------------------------
 
 
-def test_a_stopped_training_goes_on_with_the_same_command(tmp_path, call, refuse):
+def test_a_stopped_training_goes_on_with_the_same_command(tmp_path, monkeypatch, call, refuse):
     """Ctrl-C in a process of its own, then the same command: the bits of an undisturbed one."""
+    monkeypatch.setitem(SHORT, "eval_every", 20)  # chunks of 2000 steps
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from dataclasses import replace\n"
         "from agents_at_hand import SHORT\n"
+        "SHORT['eval_every'] = 20\n"
         "from nkcme import rl_commands, cli\n"
         "from nkcme.rl.presets import preset\n"
         "rl_commands.recipe = lambda *n: (preset(*n)[0], replace(preset(*n)[1], **SHORT))\n"
         "cli.main(sys.argv[2:])"
     )
-    out, steps = tmp_path / "a", "200000"
+    out, steps = tmp_path / "a", "20000"
     command = ["rl", "train", "CartPole-v1", "--steps", steps, "--out", str(out)]
     process = subprocess.Popen(
         [sys.executable, "-c", script, os.path.dirname(__file__), *command],

@@ -30,16 +30,15 @@ def saved(cartpole, tmp_path_factory):
 def test_a_film_has_a_picture_a_step(saved, capsys):
     assert run(["rl", "watch", str(saved), "--seed", "3", "--agent-number", "1"]) == 0
     out = capsys.readouterr().out
-    film = Image.open(saved / "episode.gif")
     steps = int(out.partition(": ")[2].partition(" steps")[0])
     assert out.startswith(
         f"Wrote {saved / 'episode.gif'}: {steps} steps of agent 1, return {steps}"
     )
-    assert film.n_frames == min(steps, 200)
-    film.seek(0)
-    first = np.asarray(film.convert("RGB")).astype(int)
-    film.seek(film.n_frames - 1)
-    last = np.asarray(film.convert("RGB")).astype(int)
+    with Image.open(saved / "episode.gif") as film:
+        assert film.n_frames == min(steps, 200)
+        first = np.asarray(film.convert("RGB")).astype(int)
+        film.seek(film.n_frames - 1)
+        last = np.asarray(film.convert("RGB")).astype(int)
     half = first.shape[1] // 2
     for part in (slice(0, half), slice(half, None)):  # the stage, and what is foreseen
         assert np.abs(first[:, part] - last[:, part]).max() > 100

@@ -260,7 +260,8 @@ where that leaves out zero. Whether the intervals of the two means overlap asks 
 is said beside it."""
 
 _TUNED = """\
-One recipe for all three environments (`--preset tuned`), chosen by runs in these environments."""
+The recipe `--preset tuned`, chosen by runs in these environments: one for all, but that on CartPole
+a time limit is no end ([findings](findings.md#agents))."""
 
 _SECONDS = """\
 All seeds of an agent train as one program; compilation and evaluation are included."""
