@@ -95,9 +95,8 @@ def draw(fuse: Result, dqn: Result, path: Path) -> None:
             values, chances = returns(FORK, row, gamma)
             for value, chance in zip(values, chances, strict=True):
                 right.plot(value, 0, "^", color=ORANGE, mec=INK, ms=10, clip_on=False, zorder=5)
-                side = -1 if value > 0 else 1
                 right.annotate(
-                    f"{chance:.0%}", (value, 0), (26 * side, 9), textcoords="offset points",
+                    f"{chance:.0%}", (value, 0), (26, 9), textcoords="offset points",
                     ha="center",
                 )  # fmt: skip
             right.set(yticks=[], ylim=(0, None))

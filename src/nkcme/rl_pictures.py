@@ -131,7 +131,7 @@ class _Panels:
         self._axes, self._lines, self._ticks, self._marks = axes, [], [], []
         # The highest peaks may leave the picture, lest all others be flat.
         peaks = self._curves.max(axis=2) if self._curves is not None else np.ones(1)
-        top = 1.15 * float(np.quantile(peaks, 0.98))
+        top = 1.15 * float(np.quantile(peaks, 0.9))
         for ax in axes:
             ax.set(xlim=(self.grid[0], self.grid[-1]), ylim=(0, top), yticks=[])
             ax.spines["left"].set_visible(False)

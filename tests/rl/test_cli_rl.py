@@ -176,7 +176,7 @@ def test_a_stopped_training_goes_on_with_the_same_command(tmp_path, monkeypatch,
         "rl_commands.recipe = lambda *n: (preset(*n)[0], replace(preset(*n)[1], **SHORT))\n"
         "cli.main(sys.argv[2:])"
     )
-    out, steps = tmp_path / "a", "20000"
+    out, steps = tmp_path / "a", "8000"
     command = ["rl", "train", "CartPole-v1", "--steps", steps, "--out", str(out)]
     process = subprocess.Popen(
         [sys.executable, "-c", script, os.path.dirname(__file__), *command],
