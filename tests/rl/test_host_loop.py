@@ -130,9 +130,10 @@ def test_a_reward_that_comes_late_is_learned_as_by_the_general_loss(monkeypatch)
         np.testing.assert_allclose(ours.weights, theirs.weights, rtol=1e-2, atol=1e-4)
 
 
-@pytest.mark.parametrize(("after", "done", "seeds"), [(2, 100, 1), (4, 200, 1), (5, 50, 2)])
+@pytest.mark.parametrize(("after", "done", "seeds"), [(2, 100, 1), (4, 200, 1), (5, 200, 1)])
 def test_ctrl_c_ends_at_the_next_evaluation_with_what_was_learned(after, done, seeds):
-    """Also where it comes with the last evaluation of a seed: the others are not begun."""
+    """Also where it comes with the last evaluation of a seed: the others are not begun. Of a
+    later seed that was cut short nothing is kept, for it would cut the curves of the others."""
     listener = Listener(interrupt_after=after)
     before = signal.getsignal(signal.SIGINT)
     result = train(Hosted("stay", Stay()), DQN(), SETTINGS, seeds=3, progress=listener)

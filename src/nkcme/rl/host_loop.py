@@ -43,17 +43,17 @@ def train_hosted(
                         (k * settings.n_steps + run.step) // len(seeds),
                         {"return": run.returns[-1], "loss": told["loss"]},
                     )
-        learners.append(run.learner)
-        curves.append(run.returns)
         agent = run.program.agent
-        if interrupts.requested and (run.step < settings.n_steps or k < len(seeds) - 1):
-            interrupted, done = True, run.step
+        whole = run.step == settings.n_steps
+        if whole or k == 0:  # a later seed that was cut short would cut the curves of the others
+            learners.append(run.learner)
+            curves.append(run.returns)
+            done = run.step
+        if interrupts.requested:
+            interrupted = not whole or k < len(seeds) - 1
             break
-    n = min(len(c) for c in curves)
     curve = Curve.empty(len(learners))
-    curve.extend(
-        settings.eval_every * np.arange(1, n + 1), np.stack([c[:n] for c in curves], axis=1)
-    )
+    curve.extend(settings.eval_every * np.arange(1, len(curves[0]) + 1), np.stack(curves, axis=1))
     networks = [learning.acting(learner) for learner in learners]
     return Result(
         env_name=env.name,

@@ -43,7 +43,9 @@ class Curve:
         self.returns = np.concatenate([self.returns, np.asarray(returns, np.float32)])
 
     def last_fifth(self) -> np.ndarray:
-        """Each agent's mean return over the last fifth of its steps, (agents,)."""
+        """Each agent's mean return over the last fifth of its steps, (agents,); NaN of none."""
+        if not len(self.step):
+            return np.full(self.returns.shape[1], np.nan)
         late = self.step > 0.8 * self.step[-1]
         return self.returns[late].mean(axis=0, dtype=np.float64)
 
