@@ -10,10 +10,10 @@ import pytest
 
 from nkcme.estimators import ESTIMATORS
 
-# A test never compiles into, nor reads from, the user's own cache. Processes that tests start
-# inherit the directory.
-_CACHE = tempfile.mkdtemp(prefix="nkcme-tests-")
-os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE
+# A test never compiles into, nor reads from, the user's own cache. The processes that share the
+# suite, and those that tests start, inherit the directory: what one compiles the others find.
+_CACHE = os.environ.get("NKCME_TEST_CACHE") or tempfile.mkdtemp(prefix="nkcme-tests-")
+os.environ["NKCME_TEST_CACHE"] = os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE
 # The suite is little else than compiling small programs, and not optimising them halves that.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
@@ -34,7 +34,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests (make test), each has its own compiled programs.
+    """Where several processes share the tests (make test), each has its own programs in memory.
 
     So a process takes all contracts of one estimator, or all tests of one file.
     """
@@ -46,5 +46,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(group))
 
 
-def pytest_unconfigure() -> None:
-    shutil.rmtree(_CACHE, ignore_errors=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # the others may still be at work
+        shutil.rmtree(_CACHE, ignore_errors=True)

@@ -250,7 +250,8 @@ _SCALING = f"""\
 Seconds on tables of 10 columns, nothing of it compilation. Methods that train by steps are given
 {specs.SCALING_STEPS} steps of {specs.SCALING_BATCH} rows whatever n is, by the recipe of protein:
 what grows is encoding the table and what a method solves on all rows. Predicted are the 90 %
-intervals of 1,000 rows. KernelCME stops at 10,000 rows; with landmarks it goes on."""
+intervals of 1,000 rows; CARD, which takes minutes, is timed on 64 and multiplied. KernelCME stops
+at 10,000 rows; with landmarks it goes on."""
 
 _QUICK = f"""\
 A miniature: no network trains for more than {specs.QUICK_STEPS} steps (shorter recipes, ours among
