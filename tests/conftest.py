@@ -1,8 +1,10 @@
 """Settings of the whole suite. Warnings are errors (pyproject.toml); so is rank promotion."""
 
+import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 
 import hypothesis
 import jax
@@ -31,6 +33,15 @@ hypothesis.settings.register_profile(
     "search", deadline=None, max_examples=2000, suppress_health_check=_SLOW
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_programs() -> Iterator[None]:
+    """A compiled program holds a dozen maps of memory, of which Linux gives a process 65,530: a
+    suite that kept all its programs would end in a segmentation fault. On disk they stay."""
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

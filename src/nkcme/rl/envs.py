@@ -50,7 +50,10 @@ class Compiled:
         if self.name not in _GYMNAX:
             import gymnax
 
-            _GYMNAX[self.name] = gymnax.make(self.name)
+            # Some make arrays of their own. What is kept must not be part of a program that is
+            # just being traced.
+            with jax.ensure_compile_time_eval():
+                _GYMNAX[self.name] = gymnax.make(self.name)
         return _GYMNAX[self.name]
 
     @property
