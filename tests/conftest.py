@@ -1,6 +1,7 @@
 """Settings of the whole suite. Warnings are errors (pyproject.toml); so is rank promotion."""
 
 import gc
+import itertools
 import os
 import shutil
 import tempfile
@@ -10,8 +11,6 @@ from pathlib import Path
 import hypothesis
 import jax
 import pytest
-
-from nkcme.estimators import ESTIMATORS
 
 # A test never compiles into, nor reads from, the user's own cache. The processes that share the
 # suite, and those that tests start, inherit the directory: what one compiles the others find.
@@ -38,29 +37,20 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 _MAPS = Path("/proc/self/maps")
 _MANY_MAPS = 30_000
+_TESTS_BETWEEN_LOOKS = 20
+_tests_run = itertools.count(1)
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def _forget_programs() -> Iterator[None]:
     """A compiled program holds a dozen maps of memory, of which Linux gives a process 65,530: a
     suite that kept all its programs would end in a segmentation fault. On disk they stay."""
     yield
-    if _MAPS.exists() and len(_MAPS.read_bytes().splitlines()) > _MANY_MAPS:
+    if next(_tests_run) % _TESTS_BETWEEN_LOOKS or not _MAPS.exists():
+        return
+    if len(_MAPS.read_bytes().splitlines()) > _MANY_MAPS:
         jax.clear_caches()
         gc.collect()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests (make test), each has its own programs in memory.
-
-    So a process takes all contracts of one estimator, or all tests of one file.
-    """
-    for item in items:
-        parameters = getattr(item, "callspec", None)
-        known = {} if parameters is None else parameters.params
-        name = known.get("name", type(known.get("estimator")).__name__)
-        group = name if name in ESTIMATORS else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

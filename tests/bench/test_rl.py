@@ -202,7 +202,6 @@ def test_a_killed_benchmark_goes_on_where_it_was(tmp_path):
 
 def test_agents_are_really_trained(tmp_path, said, monkeypatch):
     """A short recipe through the loop itself: two seeds, and a third without them."""
-    pytest.importorskip("gymnax")
 
     def short(recipe, name, env):
         agent, settings = preset(recipe, name, env)

@@ -18,8 +18,6 @@ from nkcme import rl, rl_commands
 from nkcme.cli import run
 from nkcme.rl.presets import preset
 
-pytest.importorskip("gymnax")
-
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):

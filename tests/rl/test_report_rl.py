@@ -17,8 +17,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # what the other report's te
 
 from test_report import charts_of, figures, needs_browser, rendered
 
-pytest.importorskip("gymnax")
-
 
 @pytest.fixture(scope="module")
 def cartpole():

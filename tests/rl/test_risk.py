@@ -152,7 +152,6 @@ def test_the_same_seed_plays_the_same(fuse):
 
 
 def test_agents_of_another_environment_are_refused(fuse):
-    pytest.importorskip("gymnax")
     from nkcme.rl import make
 
     with pytest.raises(NkcmeError, match="these agents know 2 actions and 3 numbers"):

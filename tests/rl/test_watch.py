@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from agents_at_hand import hardly_trained
+from PIL import Image
 
 from nkcme import plots
 from nkcme.cli import run
@@ -10,9 +11,6 @@ from nkcme.errors import NkcmeError
 from nkcme.rl.play import frames, record, stage
 from nkcme.rl.two_roads import TwoRoads
 from nkcme.rl_pictures import action_names, draw_curves, film_episode, foreseen
-
-pytest.importorskip("gymnax")
-Image = pytest.importorskip("PIL.Image", reason="matplotlib, an extra, brings it")
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from nkcme.bench.tables import (
     shown,
     signed,
     table,
+    unfinished,
 )
 from nkcme.errors import NkcmeError
 
@@ -158,11 +159,8 @@ def _missing(summaries: Sequence[Summary]) -> str:
         cell = summary.cell
         if summary.complete or (cell.dataset in specs.WHY_EMPTY and not summary.rows):
             continue
-        text = f"- {cell.experiment} {cell.dataset}, {METHODS[cell.method].label}: "
-        text += f"{len(summary.rows)} of {cell.n_runs} rows"
-        if summary.failed:
-            text += f"; {len(summary.failed)} failed: `{summary.failed[0]['error']}`"
-        lines.append(text)
+        name = f"{cell.experiment} {cell.dataset}, {METHODS[cell.method].label}"
+        lines.append(unfinished(summary, name, "rows"))
     return "\n".join(lines) or "Nothing, but for Year."
 
 

@@ -12,7 +12,7 @@ from nkcme.bench.rl_specs import BARS, LABELS, MANY_SEEDS, N_SEEDS, TRIALS, rl_c
 from nkcme.bench.rows import Rows
 from nkcme.bench.statistics import Estimate
 from nkcme.bench.summary import Summary, summarise
-from nkcme.bench.tables import rows_or_none, shown
+from nkcme.bench.tables import rows_or_none, shown, unfinished
 from nkcme.rl.presets import PRESETS
 
 OURS = "fuse"
@@ -186,16 +186,8 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _missing(cells: Sequence[Summary]) -> str:
-    lines = []
-    for summary in cells:
-        cell = summary.cell
-        if summary.complete:
-            continue
-        text = f"- {cell.dataset}, {_recipe(summary)}, {LABELS[cell.estimator]}: "
-        text += f"{len(summary.rows)} of {cell.n_runs} seeds"
-        if summary.failed:
-            text += f"; {len(summary.failed)} failed: `{summary.failed[0]['error']}`"
-        lines.append(text)
+    name = lambda s: f"{s.cell.dataset}, {_recipe(s)}, {LABELS[s.cell.estimator]}"  # noqa: E731
+    lines = [unfinished(s, name(s), "seeds") for s in cells if not s.complete]
     return "\n".join(lines) or "None."
 
 

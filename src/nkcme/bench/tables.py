@@ -199,3 +199,11 @@ def shown(pictures: dict[str, str], prefix: str) -> list[str]:
     return [
         f"![{text}](images/{name})" for name, text in pictures.items() if name.startswith(prefix)
     ]
+
+
+def unfinished(summary: Summary, name: str, unit: str) -> str:
+    """A line of a list: how much of a cell is there, and what went wrong."""
+    text = f"- {name}: {len(summary.rows)} of {summary.cell.n_runs} {unit}"
+    if summary.failed:
+        text += f"; {len(summary.failed)} failed: `{summary.failed[0]['error']}`"
+    return text

@@ -174,8 +174,5 @@ def _learn(
     learner = learner._replace(replay=buffer.write(learner.replay, rows, position))
     size = jnp.minimum(settings.prefill + step + n, capacity)
     learner, told = learning.learn(program, learner, uniform, size, position + n - 1)
-    copy = (step + n) % settings.target_every == 0
-    target = jax.tree.map(
-        lambda new, old: jnp.where(copy, new, old), learner.network, learner.target
-    )
-    return learner._replace(target=target), told
+    due = (jnp.asarray(step) + n) % settings.target_every == 0
+    return learning.with_target_copied(learner, due), told

@@ -115,6 +115,14 @@ def acting(learner: Learner) -> MLP:
     return learner.network if learner.average is None else learner.average
 
 
+def with_target_copied(learner: Learner, due: Array) -> Learner:
+    """The target network is the one that learns, where it is time for that."""
+    copied = jax.tree.map(
+        lambda new, old: jnp.where(due, new, old), learner.network, learner.target
+    )
+    return learner._replace(target=copied)
+
+
 def epsilon_at(settings: Settings, step: Array | float) -> Array:
     """Linear from 1 to ``settings.epsilon`` over ``settings.epsilon_steps``."""
     share = jnp.minimum(step / settings.epsilon_steps, 1.0)

@@ -310,13 +310,11 @@ def _compiled_chunk(
         (learner, env_state, observation), told = jax.lax.scan(
             one_round, (state.learner, state.env, state.observation), now
         )
-        copy = (first + stretch) % settings.target_every == 0
-        target = jax.tree.map(
-            lambda new, old: jnp.where(copy, new, old), learner.network, learner.target
-        )
+        due = (first + stretch) % settings.target_every == 0
+        learner = learning.with_target_copied(learner, due)
         rewards = known.a_few(told.pop("rewards"))
         return (
-            _State(learner._replace(target=target), env_state, observation, state.key),
+            _State(learner, env_state, observation, state.key),
             ({name: jnp.mean(value) for name, value in told.items()}, rewards),
         )
 
