@@ -189,7 +189,7 @@ def test_ctrl_c_is_one_line_and_what_came_is_kept(call, cache, mirror):
     wait_for(lambda: mirror.sent)
     time.sleep(0.5)  # for what was sent to arrive
     out, err = interrupt(process)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert out == ""
     assert err == ("nkcme: stopped by Ctrl-C; what came is kept; to go on: nkcme data fetch tiny\n")
     part = FOLDED.directory(cache) / "data.txt.part"

@@ -51,6 +51,7 @@ def tuned(agent: str, env: str) -> tuple[Agent, Settings]:
         double=True,
         averaging=0.999,
         n_step=3,
+        buffer_size=100_000,
         bootstrap_on_truncation=env not in _STEPS_COST,
     )
 
