@@ -38,10 +38,10 @@ def paper(agent: str, env: str) -> tuple[Agent, Settings]:
 
 
 def tuned(agent: str, env: str) -> tuple[Agent, Settings]:
-    """Ours: a wider network, double Q-learning, returns over three steps, a rate that falls to
-    nothing, and actions by the moving average of the network. One recipe but for one thing: in
-    the paper's two environments whose every step costs, the time limit counts as an end. Without
-    that few agents find MountainCar's goal (docs/findings.md)."""
+    """Ours: a wider network, double Q-learning, returns over three steps, a long memory, a rate
+    that falls to nothing, and actions by the moving average of the network. One recipe but for
+    one thing: in the paper's two environments whose every step costs, the time limit counts as an
+    end. Without that few agents find MountainCar's goal (docs/findings.md)."""
     made = agent_named(agent)
     if isinstance(made, AtomAgent):
         made = replace(made, support="auto")
