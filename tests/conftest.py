@@ -4,6 +4,8 @@ import gc
 import itertools
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +18,20 @@ import pytest
 # suite, and those that tests start, inherit the directory: what one compiles the others find.
 _CACHE = os.environ.get("NKCME_TEST_CACHE") or tempfile.mkdtemp(prefix="nkcme-tests-")
 os.environ["NKCME_TEST_CACHE"] = os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE
-# The suite is little else than compiling small programs, and not optimising them halves that.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
+
+
+def _compiler_flags() -> str:
+    """The suite is little else than compiling small programs: those that come fast will do. A
+    compiler that has lost one of the flags ends its process, so they are tried in another."""
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
+    command = [sys.executable, "-c", "import jax; jax.devices()"]
+    tried = subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True)
+    return os.environ.get("XLA_FLAGS", "") if tried.returncode else flags
+
+
+if "PYTEST_XDIST_WORKER" not in os.environ:  # who inherit them
+    os.environ["XLA_FLAGS"] = _compiler_flags()
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

@@ -23,7 +23,7 @@ TINY: dict[str, dict[str, Any]] = {
     "MDN": {"hidden": (8,), "n_components": 3, "epochs": 1, "random_state": 0},
     "NKCME": {"hidden": (8,), "n_atoms": 10, "epochs": 1, "random_state": 0},
     "SplineFlow": {
-        "n_layers": 1,
+        "n_layers": 2,
         "n_bins": 4,
         "hidden": (8,),
         "epochs": 1,

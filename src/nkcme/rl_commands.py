@@ -52,8 +52,7 @@ def train_agents(
     The state of training is kept in ``checkpoint``, ``out``.checkpoint unless given, until they are
     saved: the same call goes on from there. What can be refused is refused before training.
     """
-    made, settings = recipe(preset, agent, env_name)
-    settings = replace(settings, n_steps=n_steps)
+    made, settings = recipe(preset, agent, env_name, n_steps)
     made = made if support is None else _with_support(made, support)
     out = Path(os.path.abspath(out))
     persistence.check_destination(out)

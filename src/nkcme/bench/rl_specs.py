@@ -11,7 +11,7 @@ from nkcme.bench.specs import Cell
 from nkcme.errors import NkcmeError
 from nkcme.parameters import need_one_of
 from nkcme.rl.agents import Agent
-from nkcme.rl.presets import ENVIRONMENTS, PRESETS, preset
+from nkcme.rl.presets import ENVIRONMENTS, N_STEPS, PRESETS, preset
 from nkcme.rl.result import agent_from_config
 from nkcme.rl.settings import Settings
 
@@ -26,7 +26,6 @@ AGENTS = {"paper": tuple(LABELS), "tuned": ("fuse",)}
 #: What a run is scored by; higher is better.
 METRICS = ("last_fifth", "area")
 
-N_STEPS = 500_000
 #: Seeds of the paper's figures, and those that its claims are put to the test with.
 N_SEEDS = 10
 MANY_SEEDS = 50
@@ -88,8 +87,7 @@ def rl_cells(
     cells: list[Cell] = []
     for env in envs or ENVIRONMENTS:
         for name in agents or AGENTS[recipe]:
-            made, settings = preset(recipe, name, env)
-            settings = replace(settings, n_steps=n_steps)
+            made, settings = preset(recipe, name, env, n_steps)
             cells.append(
                 AgentCell(
                     experiment=EXPERIMENT,
