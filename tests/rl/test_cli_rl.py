@@ -19,15 +19,15 @@ from nkcme.cli import run
 from nkcme.rl.presets import preset
 
 
+def short_recipe(*names):
+    """A recipe, but for networks and replays that are made in a moment."""
+    made, settings = preset(*names)
+    return made, replace(settings, **SHORT)
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """The recipes, but for networks and replays that are made in a moment."""
-
-    def recipe(name, agent, env):
-        made, settings = preset(name, agent, env)
-        return made, replace(settings, **SHORT)
-
-    monkeypatch.setattr(rl_commands, "recipe", recipe)
+    monkeypatch.setattr(rl_commands, "recipe", short_recipe)
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +35,7 @@ def agents(tmp_path_factory):
     """What `nkcme rl train` left, and what it printed as JSON."""
     out = tmp_path_factory.mktemp("agents") / "cartpole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            rl_commands,
-            "recipe",
-            lambda *names: (preset(*names)[0], replace(preset(*names)[1], **SHORT)),
-        )
+        patch.setattr(rl_commands, "recipe", short_recipe)
         command = ["rl", "train", "CartPole-v1", "--steps", "400", "--seeds", "2", "--seed", "5"]
         assert run([*command, "--out", str(out)]) == 0
     return out
@@ -174,7 +170,7 @@ def test_a_stopped_training_goes_on_with_the_same_command(tmp_path, monkeypatch,
         "rl_commands.recipe = lambda *n: (preset(*n)[0], replace(preset(*n)[1], **SHORT))\n"
         "cli.main(sys.argv[2:])"
     )
-    out, steps = tmp_path / "a", "6000"
+    out, steps = tmp_path / "a", "20000"
     command = ["rl", "train", "CartPole-v1", "--steps", steps, "--out", str(out)]
     process = subprocess.Popen(
         [sys.executable, "-c", script, os.path.dirname(__file__), *command],
