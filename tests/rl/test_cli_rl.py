@@ -7,22 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from agents_at_hand import SHORT
+from agents_at_hand import SHORT, short_recipe
 
 import nkcme
 from nkcme import rl, rl_commands
 from nkcme.cli import run
-from nkcme.rl.presets import preset
-
-
-def short_recipe(*names):
-    """A recipe, but for networks and replays that are made in a moment."""
-    made, settings = preset(*names)
-    return made, replace(settings, **SHORT)
 
 
 @pytest.fixture(autouse=True)
@@ -162,15 +154,13 @@ def test_a_stopped_training_goes_on_with_the_same_command(tmp_path, monkeypatch,
     monkeypatch.setitem(SHORT, "eval_every", 20)  # chunks of 2000 steps
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from dataclasses import replace\n"
-        "from agents_at_hand import SHORT\n"
+        "from agents_at_hand import SHORT, short_recipe\n"
         "SHORT['eval_every'] = 20\n"
         "from nkcme import rl_commands, cli\n"
-        "from nkcme.rl.presets import preset\n"
-        "rl_commands.recipe = lambda *n: (preset(*n)[0], replace(preset(*n)[1], **SHORT))\n"
+        "rl_commands.recipe = short_recipe\n"
         "cli.main(sys.argv[2:])"
     )
-    out, steps = tmp_path / "a", "20000"
+    out, steps = tmp_path / "a", "6000"
     command = ["rl", "train", "CartPole-v1", "--steps", steps, "--out", str(out)]
     process = subprocess.Popen(
         [sys.executable, "-c", script, os.path.dirname(__file__), *command],
