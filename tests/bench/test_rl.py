@@ -203,8 +203,8 @@ def test_a_killed_benchmark_goes_on_where_it_was(tmp_path):
 def test_agents_are_really_trained(tmp_path, said, monkeypatch):
     """A short recipe through the loop itself: two seeds, and a third without them."""
 
-    def short(recipe, name, env):
-        agent, settings = preset(recipe, name, env)
+    def short(*names):
+        agent, settings = preset(*names)
         return agent, dataclasses.replace(settings, **SHORT)
 
     monkeypatch.setattr(rl_specs, "preset", short)
