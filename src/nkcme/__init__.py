@@ -8,6 +8,7 @@ from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, Trai
 
 if TYPE_CHECKING:
     from nkcme import presets, rl
+    from nkcme.conformal import ConformalIntervals
     from nkcme.embedding import Embedding
     from nkcme.estimators import (
         CARD,
@@ -25,6 +26,7 @@ __all__ = [
     "CARD",
     "MDN",
     "NKCME",
+    "ConformalIntervals",
     "DataError",
     "DeepFeatureCME",
     "Embedding",
@@ -48,6 +50,7 @@ _HOMES = {
     **dict.fromkeys(
         ("CARD", "DeepFeatureCME", "KernelCME", "MDN", "NKCME", "SplineFlow"), "nkcme.estimators"
     ),
+    "ConformalIntervals": "nkcme.conformal",
     "Embedding": "nkcme.embedding",
     "TrainingInterrupted": "nkcme.estimators",
     "crps_scorer": "nkcme.scoring",

@@ -340,8 +340,8 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
     def _fingerprint(self, datasets: Sequence[Encoded]) -> str:
         """Of the run: parameters that matter, data, seeds and version."""
         silent = {"checkpoint", "verbose", "random_state"}
-        parameters = {k: v for k, v in self.get_params().items() if k not in silent}
-        text = json.dumps(_as_json(parameters), sort_keys=True)
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in silent}
+        text = json.dumps(_as_json(parameters, other=repr), sort_keys=True)
         digests = [d.digest() for d in datasets]
         return hashlib.sha256("\n".join([__version__, text, *digests]).encode()).hexdigest()
 
@@ -394,8 +394,11 @@ def need_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...])
         raise ModelFileError(f"array {name} holds values that are not finite")
 
 
-def _as_json(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON has them: numbers, text, lists, null."""
+def _as_json(
+    parameters: dict[str, Any], other: Callable[[Any], Any] | None = None
+) -> dict[str, Any]:
+    """Parameters as JSON has them: numbers, text, lists, null; what is none of these is refused,
+    or becomes what ``other`` makes of it."""
 
     def plain(name: str, value: Any) -> Any:
         if isinstance(value, np.generic):
@@ -408,6 +411,8 @@ def _as_json(parameters: dict[str, Any]) -> dict[str, Any]:
             return value
         if name == "random_state":  # a generator's state is spent and no part of the model
             return None
+        if other is not None:
+            return other(value)
         raise NkcmeError(f"parameter {name} cannot be written to a model file: {value!r}")
 
     return {name: plain(name, value) for name, value in parameters.items()}

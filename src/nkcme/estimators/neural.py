@@ -16,14 +16,18 @@ from jax import Array
 from sklearn.cluster import KMeans
 
 from nkcme.atoms import Atoms
+from nkcme.crossfit import Parts
 from nkcme.embedding import READINGS, Embedding, summing_to_one
-from nkcme.errors import ModelFileError
-from nkcme.estimators.base import Encoded
-from nkcme.estimators.trained import Descent, Fitted, TrainedEstimator, padded
+from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.estimators import center as centers
+from nkcme.estimators.base import Encoded, need_array
+from nkcme.estimators.trained import Descent, Fitted, Replica, TrainedEstimator, padded
 from nkcme.kernels import KERNELS, DensityKernel, kernel_class
 from nkcme.networks import HEADS, MLP
 from nkcme.objectives import rkhs_loss, sq_loss
 from nkcme.parameters import need_number, need_one_of, need_whole, need_wholes
+from nkcme.phases import Phases
+from nkcme.recalibration import Recalibration
 from nkcme.training import Objective, Task
 
 
@@ -56,9 +60,24 @@ class NKCME(TrainedEstimator):
     ----------
     kernel : {"gaussian", "laplace", "cauchy"}
         The density kernel in which distributions are embedded.
+    center : {"none", "mean"}, regressor or list
+        What atoms move with. "none": nothing, they stay where they are for every x. "mean": a
+        prediction m(x) of the mean, stacked of networks and gradient boosting; the embedding is
+        then that of y - m(x), as sharp where y is certain as it is wide where it is not. Or your
+        own: any scikit-learn regressor, or a list of them, in which "network" stands for ours.
+        The centre is cross-fitted.
+    n_members : int
+        How many networks are averaged in the Hilbert space; where there is cross-fitting (a
+        centre, or recalibration), so many for each of five parts.
+    recalibrate : bool
+        Map predicted probabilities so that they are right on average over rows that were not
+        trained on. For weights on the simplex and one output.
+    atoms : {"grid", "quantile"}
+        Where the locations eta_a are that carry weights. "grid": evenly over the range of y.
+        "quantile": half of them where y is, half evenly over a range a little wider. For several
+        outputs they are cluster centres of y.
     n_atoms : int
-        How many locations eta_a carry weights: an even grid over the range of y; for several
-        outputs, cluster centres of y.
+        How many there are.
     hidden : tuple of int
         Widths of the network's hidden layers.
     activation : {"relu", "silu", "gelu", "tanh"}
@@ -113,7 +132,12 @@ class NKCME(TrainedEstimator):
     Attributes
     ----------
     bandwidth_ : float
-        The learned bandwidth, in units of standardised y.
+        The learned bandwidth, in units of standardised y or, with a centre, of what it leaves;
+        of several members the geometric mean.
+    center_ : Center or None
+        The fitted centre.
+    recalibration_ : Recalibration or None
+        The fitted map of probabilities.
     n_steps_ : int
         Steps trained.
     history_ : dict of arrays
@@ -126,6 +150,10 @@ class NKCME(TrainedEstimator):
         self,
         *,
         kernel: str = "gaussian",
+        center: Any = "none",
+        n_members: int = 1,
+        recalibrate: bool = False,
+        atoms: str = "grid",
         n_atoms: int = 100,
         hidden: Sequence[int] = (64, 64, 64),
         activation: str = "relu",
@@ -151,6 +179,10 @@ class NKCME(TrainedEstimator):
         checkpoint: str | Path | None = None,
     ):
         self.kernel = kernel
+        self.center = center
+        self.n_members = n_members
+        self.recalibrate = recalibrate
+        self.atoms = atoms
         self.n_atoms = n_atoms
         self.hidden = hidden
         self.activation = activation
@@ -177,13 +209,98 @@ class NKCME(TrainedEstimator):
 
     # --- training -----------------------------------------------------------------------------
 
-    def _accept(self, trained: Fitted) -> None:
-        super()._accept(trained)
-        self.bandwidth_ = float(self.model_.kernel.bandwidth)
+    def _train(self, datasets: Sequence[Encoded]) -> list[_Ensemble]:
+        self._check_parameters()
+        n_outputs = datasets[0].y.shape[1]
+        if self.recalibrate and n_outputs > 1:
+            raise NkcmeError(f"recalibrate is for one output, and y has {n_outputs}; leave it out")
+        honest = self._is_centred or self.recalibrate
+        parts = [
+            Parts.deal(len(d.x), N_PARTS, self.n_members, d.seed) if honest else None
+            for d in datasets
+        ]
+        fits: Sequence[centers.CenterFit | None] = [None] * len(datasets)
+        checkpoint = self._checkpoint_file()
+        if self._is_centred:
+            phases = None if checkpoint is None else Phases(checkpoint)
+            checkpoint = None if phases is None else phases.phase("embedding")
+            fits = centers.fit_centers(
+                self._bases(),
+                datasets,
+                [dealt for dealt in parts if dealt is not None],
+                phases=phases,
+                fingerprint=self._fingerprint(datasets) if phases is not None else "",
+                verbose=self.verbose,
+            )
+        left = [_residuals(data, fit) for data, fit in zip(datasets, fits, strict=True)]
+        members = [
+            [
+                Replica(i, None if dealt is None else dealt.rows_of(j), _member_seed(data.seed, j))
+                for j in range(self.n_members if dealt is None else dealt.n_members)
+            ]
+            for i, (data, dealt) in enumerate(zip(datasets, parts, strict=True))
+        ]
+        replicas = [one for group in members for one in group]
+        fitted = iter(self._train_replicas(left, replicas, checkpoint))
+        return [
+            self._ensemble([next(fitted) for _ in group], data, dealt, fit)
+            for group, data, dealt, fit in zip(members, left, parts, fits, strict=True)
+        ]
+
+    @property
+    def _is_centred(self) -> bool:
+        return not (isinstance(self.center, str) and self.center == "none")
+
+    def _bases(self) -> dict[str, Any]:
+        """What the centre is stacked of, by name; "network" stands for ours."""
+        if isinstance(self.center, str):
+            chosen: list[Any] = ["network", centers.default_boosting()]
+        else:
+            chosen = list(self.center) if isinstance(self.center, list | tuple) else [self.center]
+        return {f"base{i}": base for i, base in enumerate(chosen)}
+
+    def _ensemble(
+        self,
+        members: list[Fitted],
+        data: Encoded,
+        parts: Parts | None,
+        fit: centers.CenterFit | None,
+    ) -> _Ensemble:
+        """The members of one data set as one model, recalibrated if asked to."""
+        model = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(one.model for one in members))
+        histories = [one.history for one in members]
+        history = {name: np.mean([h[name] for h in histories], axis=0) for name in histories[0]}
+        history["step"] = histories[0]["step"]
+        recalibration = None
+        if self.recalibrate and parts is not None:
+            weights = _out_of_part_weights(model, data.x, parts)
+            embedding = self._embedding(model, weights, 0.0, 1.0)
+            recalibration = Recalibration.fit(
+                embedding.cdf(data.y[:, 0]), data.weight * (data.n_rows / data.weight.sum())
+            )
+        first = members[0]
+        return _Ensemble(
+            model,
+            history,
+            first.n_steps,
+            first.interrupted,
+            None if fit is None else fit.center,
+            recalibration,
+        )
+
+    def _accept(self, trained: _Ensemble) -> None:  # type: ignore[override]
+        self.model_ = trained.model
+        self.n_steps_ = trained.n_steps
+        self.history_ = trained.history
+        self.center_ = trained.center
+        self.recalibration_ = trained.recalibration
+        self.bandwidth_ = _bandwidth(self.model_)
 
     def _constant(self, data: Encoded) -> Atoms:
         if data.y.shape[1] == 1:
-            low, high = (jnp.asarray(v, jnp.float32) for v in _range(data.y))
+            if self.atoms == "quantile":
+                return Atoms.points(jnp.asarray(_spread_points(data, self.n_atoms), jnp.float32))
+            low, high = (jnp.asarray(end, jnp.float32) for end in _range(data.y))
             return Atoms.grid(low, high, self.n_atoms)
         distinct = np.unique(data.y, axis=0)
         if len(distinct) <= self.n_atoms:
@@ -195,7 +312,8 @@ class NKCME(TrainedEstimator):
 
     def _constant_shape(self, spec: _Spec) -> Atoms:
         locations = jax.ShapeDtypeStruct((spec.n_atoms, spec.n_out), jnp.float32)
-        spacing = jax.ShapeDtypeStruct((), jnp.float32) if spec.n_out == 1 else None
+        even = spec.n_out == 1 and self.atoms == "grid"
+        spacing = jax.ShapeDtypeStruct((), jnp.float32) if even else None
         return Atoms(locations, spacing)  # type: ignore[arg-type]
 
     def _spec(self, n_in: int, n_out: int, n_steps: int, n_rows: int) -> _Spec:
@@ -236,8 +354,17 @@ class NKCME(TrainedEstimator):
         need_one_of("head", self.head, tuple(HEADS))
         need_one_of("bandwidth_update", self.bandwidth_update, ("joint", "iterative", "fixed"))
         need_one_of("reading", self.reading, ("auto", *READINGS))
-        for name in ("n_atoms", "bandwidth_period"):
+        need_one_of("atoms", self.atoms, ("grid", "quantile"))
+        for name in ("n_atoms", "n_members", "bandwidth_period"):
             need_whole(name, getattr(self, name))
+        centers.check_center(self.center)
+        if not isinstance(self.recalibrate, bool | np.bool_):
+            raise NkcmeError(f"recalibrate must be True or False; got {self.recalibrate!r}")
+        if self.recalibrate and self._reading() != "atomic":
+            raise NkcmeError(
+                'recalibrate needs weights that are probabilities: head="simplex" and the atomic '
+                f"reading; got head={self.head!r} and reading={self.reading!r}"
+            )
         need_wholes("spectral_norm", self.spectral_norm, least=None)
         need_number("bandwidth", self.bandwidth, above=0.0)
         if self.bandwidth_learning_rate is not None:
@@ -248,15 +375,25 @@ class NKCME(TrainedEstimator):
     # --- prediction ---------------------------------------------------------------------------
 
     def _distribution(self, x: np.ndarray) -> Embedding:
-        model = self.model_
-        weights = np.asarray(_predict_weights(model, padded(x)))[: len(x)]
+        weights = summing_to_one(np.asarray(_predict_weights(self.model_, padded(x)))[: len(x)])
+        if self.recalibration_ is not None:
+            weights = self.recalibration_.of_weights(weights)
+        location, scale = self.scaler_.location, self.scaler_.scale
+        if self.center_ is not None:
+            location = location + scale * self.center_.predict(x)
+            scale = scale * self.center_.scale
+        return self._embedding(self.model_, weights, location, scale)
+
+    def _embedding(
+        self, model: NeuralEmbedding, weights: np.ndarray, location: Any, scale: Any
+    ) -> Embedding:
         return Embedding(
-            atoms=np.asarray(model.atoms.locations),
-            weights=summing_to_one(weights),
+            atoms=np.asarray(model.atoms.locations[0]),
+            weights=weights,
             kernel=model.kernel_name,
-            bandwidth=self.bandwidth_,
-            location=self.scaler_.location,
-            scale=self.scaler_.scale,
+            bandwidth=_bandwidth(model),
+            location=location,
+            scale=scale,
             reading=self._reading(),
         )
 
@@ -268,11 +405,55 @@ class NKCME(TrainedEstimator):
     def _herd(self, dist: Embedding, n_samples: int) -> np.ndarray:  # type: ignore[override]
         return dist.herd(n_samples)
 
+    # --- files --------------------------------------------------------------------------------
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        learned, arrays = super()._learned()
+        n_members = len(self.model_.raw_bandwidth)
+        return learned | {"n_members": n_members}, arrays
+
+    def _solution(self) -> dict[str, np.ndarray]:
+        arrays: dict[str, np.ndarray] = {}
+        if self.center_ is not None:
+            arrays |= {f"{_CENTER}{k}": v for k, v in self.center_.to_arrays().items()}
+        if self.recalibration_ is not None:
+            arrays[_RECALIBRATION] = self.recalibration_.values
+        return arrays
+
+    def _leading_axes(self, config: dict[str, Any]) -> tuple[int, ...]:
+        n_members = config.get("n_members", 1)
+        if not isinstance(n_members, int) or n_members < 1:
+            raise ModelFileError(f"n_members must be a whole number; the file says {n_members!r}")
+        return (n_members,)
+
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        if "n_members" not in config:  # of a version that knew one member only
+            arrays = {k: v[None] if k.startswith("model") else v for k, v in arrays.items()}
         super()._relearn(config, arrays)
-        self.bandwidth_ = float(self.model_.kernel.bandwidth)
+        self.bandwidth_ = _bandwidth(self.model_)
         if not (np.isfinite(self.bandwidth_) and self.bandwidth_ > 0):
             raise ModelFileError(f"the bandwidth of this model is {self.bandwidth_}")
+
+    def _accept_solution(self, solution: dict[str, np.ndarray]) -> None:
+        arrays = dict(solution)
+        values = arrays.pop(_RECALIBRATION, None)
+        self.recalibration_ = None
+        if values is not None:
+            need_array({_RECALIBRATION: values}, _RECALIBRATION, (len(np.atleast_1d(values)),))
+            try:
+                self.recalibration_ = Recalibration(values)
+            except NkcmeError as error:
+                raise ModelFileError(str(error)) from error
+        if bool(self.recalibrate) != (values is not None):
+            raise ModelFileError("the model file and its parameters disagree on recalibration")
+        of_center = {k.removeprefix(_CENTER): v for k, v in arrays.items() if k.startswith(_CENTER)}
+        if len(of_center) != len(arrays) or self._is_centred != bool(of_center):
+            raise ModelFileError("the model file holds arrays that this model does not know")
+        self.center_ = None
+        if self._is_centred:
+            self.center_ = centers.center_from_arrays(
+                self._bases(), of_center, self.encoder_.n_outputs, self.n_outputs_
+            )
 
 
 # Where the user does not say, what suits so many rows. Found by trial on the toy data (5,000 rows)
@@ -288,6 +469,25 @@ def default_weight_decay(n_rows: int, n_inputs: int) -> float:
 def default_bandwidth_floor(n_rows: int) -> float:
     """One spacing where rows are many; wider where there are too few to fill so fine a grid."""
     return float(np.clip((5000 / n_rows) ** 0.6, 1.0, 10.0))
+
+
+#: Into how many parts rows are dealt where members are cross-fitted.
+N_PARTS = 5
+
+# The names of arrays in a model file.
+_CENTER = "center/"
+_RECALIBRATION = "recalibration"
+
+
+class _Ensemble(NamedTuple):
+    """What was learned from one data set."""
+
+    model: NeuralEmbedding  # its leaves have a leading axis of members
+    history: dict[str, np.ndarray]
+    n_steps: int
+    interrupted: bool
+    center: centers.Center | None
+    recalibration: Recalibration | None
 
 
 class _Spec(NamedTuple):
@@ -402,8 +602,56 @@ def _validation_crps(model: NeuralEmbedding, batch: tuple[Array, Array]) -> Arra
 
 @jax.jit
 def _predict_weights(model: NeuralEmbedding, x: Array) -> Array:
+    """The mean of the members' weights: a mean of embeddings with the same atoms and kernel."""
     with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
-        return model.weights(x)
+        return jnp.mean(jax.vmap(lambda member: member.weights(x))(model), axis=0)
+
+
+def _out_of_part_weights(model: NeuralEmbedding, x: np.ndarray, parts: Parts) -> np.ndarray:
+    """The weights (n, m) of each row by the members that have not seen it, one a deal."""
+    n_atoms = model.atoms.locations.shape[1]
+    total = np.zeros((len(x), n_atoms))
+    for j in range(parts.n_members):
+        rows = parts.left_out_by(j)
+        alone = jax.tree.map(lambda leaf: leaf[j : j + 1], model)  # noqa: B023
+        total[rows] += np.asarray(_predict_weights(alone, padded(x[rows])))[: len(rows)]
+    return summing_to_one(total)
+
+
+def _bandwidth(model: NeuralEmbedding) -> float:
+    """Of several members the geometric mean."""
+    members = np.asarray(jax.vmap(lambda member: member.kernel.bandwidth)(model), np.float64)
+    return float(np.exp(np.mean(np.log(members)))) if len(members) > 1 else float(members[0])
+
+
+def _member_seed(seed: int, member: int) -> int:
+    """The first member is what it would be alone."""
+    return seed if member == 0 else int(np.random.default_rng([seed, member]).integers(2**31))
+
+
+def _residuals(data: Encoded, fit: centers.CenterFit | None) -> Encoded:
+    """The data set less its centre, in units of what that leaves out of part."""
+    if fit is None:
+        return data
+    y = ((data.y - fit.out_of_part) / fit.spread).astype(np.float32)
+    if data.x_validation is None or data.y_validation is None:
+        return data._replace(y=y)
+    held_out = (data.y_validation - fit.center.predict(data.x_validation)) / fit.center.scale
+    return data._replace(y=y, y_validation=held_out.astype(np.float32))
+
+
+def _spread_points(data: Encoded, n_atoms: int) -> np.ndarray:
+    """Atoms (n_atoms, 1): quantiles of a mixture, half y as it is and half even over a range that
+    is wider by a twentieth at either end, so that the outermost y is no wall."""
+    low, high = _range(data.y)
+    room = 0.05 * (high - low)
+    order = np.argsort(data.y[:, 0], kind="stable")
+    y, weight = data.y[order, 0].astype(np.float64), data.weight[order]
+    below = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
+    points = np.union1d(np.linspace(low - room, high + room, 4 * n_atoms), y)
+    even = (points - points[0]) / (points[-1] - points[0])
+    share = 0.5 * even + 0.5 * np.interp(points, y, below, left=0.0, right=1.0)
+    return np.interp(np.linspace(0.0, 1.0, n_atoms), share, points)[:, None]
 
 
 def _range(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

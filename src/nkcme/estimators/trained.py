@@ -24,7 +24,7 @@ from nkcme.estimators.base import ConditionalEstimator, Encoded, need_array
 from nkcme.networks import ACTIVATIONS
 from nkcme.parameters import need_number, need_one_of, need_whole, need_wholes
 from nkcme.progress import TrainingBar, wants_progress
-from nkcme.training import Plan, Rows, Task, Trained, train
+from nkcme.training import Checkpoint, Plan, Rows, Task, Trained, train
 
 PyTree = Any
 
@@ -104,16 +104,27 @@ class TrainedEstimator(ConditionalEstimator):
 
     # --- training -----------------------------------------------------------------------------
 
-    def _train(self, datasets: Sequence[Encoded]) -> list[Fitted]:
+    def _train(self, datasets: Sequence[Encoded]) -> list[Any]:
+        replicas = [Replica(i, None, data.seed) for i, data in enumerate(datasets)]
+        return self._train_replicas(datasets, replicas, self._checkpoint_file())
+
+    def _train_replicas(
+        self,
+        datasets: Sequence[Encoded],
+        replicas: Sequence[Replica],
+        checkpoint: Checkpoint | None,
+    ) -> list[Fitted]:
+        """What each replica learned of its data set; all train as one program."""
         self._check_parameters()
         tables = [_Table.of(data, self.validation_fraction) for data in datasets]
         n_rows = int(np.mean([t.n_rows for t in tables]))
         plan = Plan(self._n_steps(n_rows), self.batch_size, patience=self.patience)
         spec = self._spec(datasets[0].x.shape[1], datasets[0].y.shape[1], plan.n_steps, n_rows)
         first_rows = np.cumsum([0] + [len(t.x) for t in tables[:-1]])
+        drawn = [tables[r.data].chosen(r.rows) for r in replicas]
         rows = Rows.of(
-            [t.rows + first for t, first in zip(tables, first_rows, strict=True)],
-            [t.weight for t in tables],
+            [rows + first_rows[r.data] for r, (rows, _) in zip(replicas, drawn, strict=True)],
+            [weight for _, weight in drawn],
         )
         held_out = None
         if self.patience is not None and not len(tables[0].held_out):
@@ -122,25 +133,25 @@ class TrainedEstimator(ConditionalEstimator):
             )
         if len(tables[0].held_out):
             held_out = Rows.of(
-                [t.held_out + first for t, first in zip(tables, first_rows, strict=True)],
-                [t.held_out_weight for t in tables],
+                [tables[r.data].held_out + first_rows[r.data] for r in replicas],
+                [tables[r.data].held_out_weight for r in replicas],
             )
         columns = [
             (t.x, t.y, *self._marks(t.x, d.seed)) for t, d in zip(tables, datasets, strict=True)
         ]
         table = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
         constants = [self._constant(data) for data in datasets]
-        keys = jnp.stack([jax.random.key(data.seed) for data in datasets])
+        keys = jnp.stack([jax.random.key(replica.seed) for replica in replicas])
         run = partial(
             train,
             self._task(spec),
-            jax.tree.map(lambda *leaves: jnp.stack(leaves), *constants),
+            jax.tree.map(lambda *leaves: jnp.stack(leaves), *(constants[r.data] for r in replicas)),
             table,
             rows,
             plan,
             keys,
             validation_rows=held_out,
-            checkpoint=self._checkpoint_file(),
+            checkpoint=checkpoint,
             fingerprint=self._fingerprint(datasets) if self.checkpoint is not None else "",
         )
         if wants_progress(self.verbose):
@@ -148,10 +159,10 @@ class TrainedEstimator(ConditionalEstimator):
                 trained = run(progress=bar)
         else:
             trained = run()
-        fitted = (Fitted.of(trained, i) for i in range(len(datasets)))
+        fitted = (Fitted.of(trained, i) for i in range(len(replicas)))
         return [
-            one._replace(solution=self._finish(one.model, data))
-            for one, data in zip(fitted, datasets, strict=True)
+            one._replace(solution=self._finish(one.model, datasets[replica.data]))
+            for one, replica in zip(fitted, replicas, strict=True)
         ]
 
     def _accept(self, trained: Fitted) -> None:
@@ -178,7 +189,7 @@ class TrainedEstimator(ConditionalEstimator):
             n_steps,
         )
 
-    def _checkpoint_file(self) -> Any:
+    def _checkpoint_file(self) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         from nkcme.persistence import CheckpointFile  # needs safetensors
@@ -221,6 +232,10 @@ class TrainedEstimator(ConditionalEstimator):
         """What `_accept_solution` was given."""
         return {}
 
+    def _leading_axes(self, config: dict[str, Any]) -> tuple[int, ...]:
+        """The axes that a file's arrays have before those of one model."""
+        return ()
+
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         n_steps = config.get("n_steps")
         if not isinstance(n_steps, int):
@@ -235,7 +250,8 @@ class TrainedEstimator(ConditionalEstimator):
             )
         except (TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"the parameters of this model are not usable: {error}") from error
-        shapes = {_leaf_name(path): leaf.shape for path, leaf in _leaves(skeleton)}
+        axes = self._leading_axes(config)
+        shapes = {_leaf_name(path): (*axes, *leaf.shape) for path, leaf in _leaves(skeleton)}
         for name, shape in shapes.items():
             need_array(arrays, name, shape)
         self.history_ = _named(arrays, _HISTORY)
@@ -251,6 +267,14 @@ class TrainedEstimator(ConditionalEstimator):
 def default_steps(n_rows: int) -> int:
     """2,000 steps up to 5,000 rows, then with the square root of their number up to 20,000."""
     return int(np.clip(2000 * np.sqrt(n_rows / 5000), 2000, 20000)) // 100 * 100
+
+
+class Replica(NamedTuple):
+    """One of the models that train side by side."""
+
+    data: int  # the number of its data set
+    rows: np.ndarray | None  # those it may draw; None: all
+    seed: int
 
 
 class _Table(NamedTuple):
@@ -277,6 +301,13 @@ class _Table(NamedTuple):
         rows, held_out = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
         n_rows = max(round(data.n_rows * weight[rows].sum() / weight.sum()), 1)
         return cls(data.x, data.y, rows, weight[rows], held_out, weight[held_out], n_rows)
+
+    def chosen(self, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Which of ``rows`` are there to draw from, and their weights."""
+        if rows is None:
+            return self.rows, self.weight
+        among = np.isin(self.rows, rows)
+        return self.rows[among], self.weight[among]
 
 
 class Fitted(NamedTuple):

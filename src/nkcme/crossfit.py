@@ -1,0 +1,69 @@
+"""Cross-fitting: rows dealt into parts, again and again, so that each is judged by strangers.
+
+A member of an ensemble trains on all parts of one deal but one. In every deal each row is left out
+by exactly one member; what those members say of it, one a deal, is *out of part*: an honest
+prediction, as for a row that is new. For rows that are new indeed all members speak.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Parts(NamedTuple):
+    """The part of each row in each deal. Member ``deal * n_parts + part`` leaves that part out."""
+
+    part: np.ndarray  # (n_deals, n_rows)
+    n_parts: int
+
+    @classmethod
+    def deal(cls, n_rows: int, n_parts: int, n_deals: int, seed: int) -> Parts:
+        """Parts of equal size, up to one row; fewer than asked for where rows are too few."""
+        n_parts = max(min(n_parts, n_rows), 1)
+        rng = np.random.default_rng(seed)
+        deck = np.arange(n_rows) % n_parts
+        return cls(np.stack([rng.permutation(deck) for _ in range(n_deals)]), n_parts)
+
+    @property
+    def n_deals(self) -> int:
+        return len(self.part)
+
+    @property
+    def n_members(self) -> int:
+        return self.n_deals * self.n_parts
+
+    def rows_of(self, member: int) -> np.ndarray:
+        """What a member trains on."""
+        deal, part = divmod(member, self.n_parts)
+        return np.flatnonzero(self.part[deal] != part)
+
+    def left_out_by(self, member: int) -> np.ndarray:
+        """What a member has not seen."""
+        deal, part = divmod(member, self.n_parts)
+        return np.flatnonzero(self.part[deal] == part)
+
+    def out_of_part(self, predictions: np.ndarray) -> np.ndarray:
+        """What the members (n_members, n_rows, ...) say of rows they have not seen, one a deal:
+        (n_deals, n_rows, ...)."""
+        deals = np.arange(self.n_deals)[:, None]
+        return predictions[deals * self.n_parts + self.part, np.arange(self.part.shape[1])]
+
+
+def error_shrinkage(errors: np.ndarray, weight: np.ndarray, n_members: int) -> np.ndarray:
+    """How much smaller the error of all members' mean is than that of the mean out of part.
+
+    ``errors`` (n_deals, n_rows, d) are those of single members out of part. Given the table,
+    members are alike and independent, so that a mean of k of them has the squared error b + v / k,
+    whichever they are: out of part k is the number of deals, for new rows the number of members.
+    v is the variance between deals. Gives the ratio of root mean squared errors, (d,); one deal
+    tells nothing, and gives ones.
+    """
+    n_deals = len(errors)
+    if n_deals == 1:
+        return np.ones(errors.shape[-1])
+    square = np.average(np.square(errors.mean(axis=0)), axis=0, weights=weight)
+    v = np.average(errors.var(axis=0, ddof=1), axis=0, weights=weight)
+    left = 1.0 - v * (1.0 / n_deals - 1.0 / n_members) / np.maximum(square, 1e-30)
+    return np.sqrt(np.clip(left, 0.25, 1.0))

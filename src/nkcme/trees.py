@@ -1,0 +1,102 @@
+"""Boosted trees as plain arrays: to be kept in a safe file, and asked without scikit-learn.
+
+scikit-learn's own objects can be stored only by pickle, or read only by trusting their insides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nkcme.errors import ModelFileError
+
+#: Numbers held at once while rows descend.
+_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """A constant plus the sum of trees, whose nodes are laid end to end.
+
+    A row goes left where its feature is at most the threshold. A leaf is its own left and right.
+    """
+
+    baseline: float
+    roots: np.ndarray  # (n_trees,), the first node of each
+    feature: np.ndarray  # (n_nodes,)
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    depth: int
+
+    @classmethod
+    def of(cls, model: Any) -> BoostedTrees:
+        """From a fitted HistGradientBoostingRegressor for numbers without holes."""
+        trees = [stage[0].nodes for stage in model._predictors]
+        sizes = [len(nodes) for nodes in trees]
+        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        nodes = np.concatenate(trees)
+        first = np.repeat(roots, sizes)
+        is_leaf, itself = nodes["is_leaf"].astype(bool), np.arange(len(nodes))
+        return cls(
+            baseline=float(np.ravel(model._baseline_prediction)[0]),
+            roots=roots,
+            feature=np.where(is_leaf, 0, nodes["feature_idx"]).astype(np.int64),
+            threshold=np.where(is_leaf, 0.0, nodes["num_threshold"]),
+            left=np.where(is_leaf, itself, first + nodes["left"]),
+            right=np.where(is_leaf, itself, first + nodes["right"]),
+            value=np.where(is_leaf, nodes["value"], 0.0),
+            depth=int(nodes["depth"].max()),
+        )
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """The sum at rows (n, p): (n,)."""
+        step = max(1, _AT_ONCE // len(self.roots))
+        blocks = [self._predict(x[i : i + step]) for i in range(0, len(x), step)]
+        return np.concatenate([np.empty(0), *blocks])
+
+    def _predict(self, x: np.ndarray) -> np.ndarray:
+        node = np.broadcast_to(self.roots, (len(x), len(self.roots)))
+        rows = np.arange(len(x))[:, None]
+        for _ in range(self.depth):
+            goes_left = x[rows, self.feature[node]] <= self.threshold[node]
+            node = np.where(goes_left, self.left[node], self.right[node])
+        return self.baseline + self.value[node].sum(axis=1)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "head": np.array([self.baseline, self.depth], np.float64),
+            "roots": self.roots,
+            "feature": self.feature,
+            "threshold": self.threshold,
+            "left": self.left,
+            "right": self.right,
+            "value": self.value,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_features: int) -> BoostedTrees:
+        """From an untrusted file: no number in it can lead a row astray."""
+        whole, real = ("roots", "feature", "left", "right"), ("head", "threshold", "value")
+        if set(arrays) != {*whole, *real}:
+            raise ModelFileError("the trees of the model file are not complete")
+        kinds = [(whole, "i"), (real, "f")]
+        if not all(
+            arrays[n].dtype.kind == kind and arrays[n].ndim == 1 for ns, kind in kinds for n in ns
+        ):
+            raise ModelFileError("the trees of the model file are of the wrong kind")
+        n = len(arrays["left"])
+        same = all(len(arrays[k]) == n for k in ("feature", "threshold", "right", "value"))
+        inside = n > 0 and all(
+            len(arrays[k]) and arrays[k].min() >= 0 and arrays[k].max() < bound
+            for k, bound in (("roots", n), ("left", n), ("right", n), ("feature", n_features))
+        )
+        finite = all(np.isfinite(arrays[k]).all() for k in real)
+        head = arrays["head"]
+        if not (same and inside and finite and len(head) == 2 and 0 <= head[1] <= n):
+            raise ModelFileError("the trees of the model file lead nowhere")
+        rest = {k: v for k, v in arrays.items() if k != "head"}
+        return cls(baseline=float(head[0]), depth=int(head[1]), **rest)

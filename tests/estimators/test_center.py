@@ -1,0 +1,308 @@
+"""Centred embeddings, ensembles and recalibration: what theory says of them, and their files."""
+
+import json
+import re
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
+
+import nkcme
+from nkcme import NKCME, training
+from nkcme.crossfit import Parts
+from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.estimators import center as centers
+from nkcme.estimators.base import Encoded, TrainingInterrupted
+
+RNG = np.random.default_rng(0)
+SMALL = {"hidden": (16,), "n_atoms": 40, "epochs": 150, "random_state": 0, "batch_size": 64}
+QUICK = SMALL | {"epochs": 2}
+
+
+def encoded(x, y, weight=None):
+    x, y = np.asarray(x, np.float32), np.asarray(y, np.float32).reshape(len(x), -1)
+    weight = np.ones(len(x)) if weight is None else weight
+    return Encoded(x, y, weight, None, None, len(x), 0)
+
+
+@pytest.fixture(scope="module")
+def line():
+    """y = 10 x_0 + N(0, 0.1^2): nearly certain given x, in units of its spread."""
+    x = RNG.uniform(-1, 1, size=(600, 2))
+    return x, 10 * x[:, 0] + 0.1 * RNG.normal(size=600)
+
+
+# --- the centre alone -----------------------------------------------------------------------------
+
+
+def test_a_centre_of_noise_is_next_to_nothing():
+    """Who sees its own rows would explain them; out of part there is nothing to explain."""
+    x, y = RNG.normal(size=(300, 5)), RNG.normal(size=300)
+    data, parts = encoded(x, y), Parts.deal(300, 5, 1, seed=0)
+    boosting = HistGradientBoostingRegressor(max_iter=50, min_samples_leaf=2)
+    assert np.std(y - boosting.fit(x, y).predict(x)) < 0.5 * np.std(y)
+    base, said = centers.fit_regressors(boosting, data, parts, 2)
+    fit = centers.CenterFit.of(data, parts, {"base0": base}, {"base0": said})
+    assert fit.center.weights[0, 0] < 0.3
+    assert fit.spread[0] > 0.95 * np.std(y)
+
+
+def test_what_is_said_out_of_part_is_what_a_stranger_says():
+    x, y = RNG.normal(size=(60, 2)), RNG.normal(size=60)
+    data, parts = encoded(x, y), Parts.deal(60, 5, 1, seed=0)
+    base, said = centers.fit_regressors(LinearRegression(), data, parts, 1)
+    for member in range(5):
+        rows, held = parts.rows_of(member), parts.left_out_by(member)
+        stranger = LinearRegression().fit(data.x[rows], data.y[rows, 0])
+        np.testing.assert_allclose(said[0, held, 0], stranger.predict(data.x[held]), rtol=1e-4)
+    all_say = [one.predict(data.x) for of_part in base.models for one in of_part]
+    np.testing.assert_allclose(base.predict(data.x)[:, 0], np.mean(all_say, axis=0), rtol=1e-6)
+
+
+def test_the_stack_is_the_best_of_its_bases_out_of_part():
+    """y = first + 2 second, and both are bases: least squares knows the answer."""
+    first, second = RNG.normal(size=(2, 400))
+    data = encoded(RNG.normal(size=(400, 1)), first + 2 * second)
+    parts = Parts.deal(400, 5, 1, seed=0)
+    said = {
+        "a": first[None, :, None],
+        "b": second[None, :, None],
+        "c": RNG.normal(size=(1, 400, 1)),
+    }
+    fit = centers.CenterFit.of(data, parts, dict.fromkeys(said), said)
+    np.testing.assert_allclose(fit.center.weights[:, 0], [1, 2, 0], atol=1e-3)
+    assert fit.spread[0] < 1e-3
+
+
+def test_whole_weights_are_repetitions_to_a_regressor():
+    x, y = RNG.normal(size=(40, 2)), RNG.normal(size=40)
+    weight = np.where(np.arange(40) < 10, 5.0, 1.0)
+    parts = Parts.deal(40, 5, 1, seed=0)
+    _, weighted = centers.fit_regressors(LinearRegression(), encoded(x, y, weight), parts, 1)
+    _, plain = centers.fit_regressors(LinearRegression(), encoded(x, y), parts, 1)
+    assert np.abs(weighted - plain).max() > 1e-3
+    with pytest.raises(NkcmeError, match="KNeighborsRegressor as a centre does not take"):
+        centers.fit_regressors(KNeighborsRegressor(), encoded(x, y, weight), parts, 1)
+
+
+# --- the estimator --------------------------------------------------------------------------------
+
+
+def test_a_linear_centre_on_a_line_gives_the_normal_that_is_there(line):
+    """The residual of a right centre is N(0, 0.1^2) whatever x."""
+    model = NKCME(center=LinearRegression(), atoms="quantile", **SMALL).fit(*line)
+    x = np.array([[-0.9, 0.0], [0.0, 0.5], [0.9, -0.5]])
+    dist = model.predict_dist(x)
+    np.testing.assert_allclose(dist.mean(), 10 * x[:, 0], atol=0.05)
+    np.testing.assert_allclose(dist.std(), 0.1, rtol=0.35)
+    np.testing.assert_allclose(model.center_.predict(model._encode(x)).shape, (3, 1))
+    y = np.linspace(-1, 1, 4001)
+    density = dist[1].pdf(y, grid=True)[0]
+    assert np.trapezoid(density, y) == pytest.approx(1.0, abs=2e-3)
+
+
+def test_what_is_nearly_certain_needs_a_centre(line):
+    fixed, moving = (NKCME(center=c, atoms="quantile", **SMALL) for c in ("none", "mean"))
+    x = RNG.uniform(-1, 1, size=(200, 2))
+    y = 10 * x[:, 0] + 0.1 * RNG.normal(size=200)
+    blunt, sharp = (m.fit(*line).predict_dist(x).crps(y).mean() for m in (fixed, moving))
+    assert sharp < 0.5 * blunt
+    assert moving.center_.scale[0] * np.std(line[1]) < 0.4
+
+
+def test_a_centre_moves_with_the_units_of_y(line):
+    x, y = line
+    one = NKCME(center=LinearRegression(), **QUICK).fit(x, y)
+    other = NKCME(center=LinearRegression(), **QUICK).fit(x, 1000 - 7 * y[:, None])
+    assert one.predict(x).shape == (600,)
+    assert other.predict(x).shape == (600, 1)
+    same = NKCME(center=LinearRegression(), **QUICK).fit(x, 3 + 2 * y)
+    np.testing.assert_allclose(same.predict(x), 3 + 2 * one.predict(x), atol=0.01)
+
+
+def test_several_outputs_have_centres_of_their_own(line):
+    x, y = line
+    pair = np.stack([y, -x[:, 1]], axis=1)
+    model = NKCME(center=[LinearRegression(), "network"], **QUICK).fit(x, pair)
+    assert model.center_.weights.shape == (2, 2)
+    np.testing.assert_allclose(model.predict(x), pair, atol=1.5)
+
+
+def test_members_are_averaged_in_the_hilbert_space(line):
+    x, y = line
+    model = NKCME(n_members=3, **QUICK).fit(x, y)
+    assert len(model.model_.raw_bandwidth) == 3
+    alone = NKCME(**QUICK).fit(x, y)
+    first = jax.tree.map(lambda leaf: leaf[:1], model.model_)
+    for ours, theirs in zip(jax.tree.leaves(first), jax.tree.leaves(alone.model_), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    members = []
+    for j in range(3):
+        one = clone(alone)
+        one.__dict__ |= alone.__dict__ | {
+            "model_": jax.tree.map(lambda leaf, j=j: leaf[j : j + 1], model.model_)
+        }
+        members.append(one.predict_dist(x).weights)
+    np.testing.assert_allclose(model.predict_dist(x).weights, np.mean(members, axis=0), atol=1e-6)
+    assert np.abs(members[0] - members[1]).max() > 1e-4
+
+
+def test_recalibration_puts_a_wrong_spread_right():
+    """A network that was hardly trained predicts next to the whole range for every x; mapped, its
+    intervals hold what they should of rows it has never seen."""
+    x = RNG.normal(size=(2000, 1))
+    y = RNG.standard_t(3, size=2000)
+    train, test = slice(0, 1000), slice(1000, None)
+    raw, mapped = (
+        NKCME(recalibrate=r, **QUICK | {"epochs": 1}).fit(x[train], y[train]) for r in (False, True)
+    )
+    pits = [m.predict_dist(x[test]).cdf(y[test]) for m in (raw, mapped)]
+    off = [np.abs(np.mean(pit[:, None] < np.linspace(0.1, 0.9, 9), axis=0)
+                  - np.linspace(0.1, 0.9, 9)).max() for pit in pits]  # fmt: skip
+    assert off[0] > 0.1
+    assert off[1] < 0.05  # three deviations of a share of 1,000 rows
+    assert raw.recalibration_ is None
+    quantiles = mapped.predict_quantiles(x[test], np.linspace(0, 1, 50))
+    assert np.all(np.diff(quantiles, axis=1) >= 0)
+
+
+def test_quantile_atoms_are_dense_where_y_is_and_reach_beyond_it():
+    y = np.concatenate([RNG.normal(size=2000), [30.0]])
+    model = NKCME(atoms="quantile", **QUICK).fit(RNG.normal(size=(2001, 1)), y)
+    z = (y - y.mean()) / y.std()
+    atoms = np.asarray(model.model_.atoms.locations)[0, :, 0]
+    assert np.all(np.diff(atoms) > 0)
+    assert atoms[0] < z.min() < z.max() < atoms[-1]
+    assert np.mean(atoms < 3 / y.std()) > 0.5  # an even grid would have a fifth of them there
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"center": "median"}, "center must be one of none, mean; got 'median'"),
+        ({"center": 3}, "a regressor with fit and predict"),
+        ({"center": []}, "at least one base"),
+        ({"center": ["tree"]}, "'tree'"),
+        ({"n_members": 0}, "n_members must be a whole number of at least 1"),
+        ({"recalibrate": "yes"}, "recalibrate must be True or False"),
+        ({"recalibrate": True, "head": "signed"}, "weights that are probabilities"),
+        ({"atoms": "random"}, "atoms must be one of grid, quantile"),
+    ],
+)
+def test_what_cannot_be_is_refused(parameters, told, line):
+    with pytest.raises(NkcmeError, match=told):
+        NKCME(**QUICK | parameters).fit(*line)
+
+
+def test_recalibration_is_for_one_output(line):
+    x, y = line
+    with pytest.raises(NkcmeError, match="one output"):
+        NKCME(recalibrate=True, **QUICK).fit(x, np.stack([y, y], axis=1))
+
+
+def test_many_fits_at_once_and_alone_agree(line):
+    x, y = line
+    model = NKCME(center=["network"], n_members=2, recalibrate=True, **QUICK)
+    together = model.fit_many([(x, y), (x, np.square(y))], random_states=[3, 4])
+    for one, target in zip(together, (y, np.square(y)), strict=True):
+        alone = clone(one).fit(x, target)
+        np.testing.assert_allclose(
+            one.predict_quantiles(x), alone.predict_quantiles(x), atol=0.02 * target.std()
+        )
+
+
+# --- stopping, and files --------------------------------------------------------------------------
+
+
+def test_a_stopped_fit_goes_on_in_whichever_phase(line, tmp_path):
+    """Ctrl-C while the centre is learned, again, then while the embedding is, again: the bits of a
+    run that nobody stopped."""
+
+    class Pressed(training.Interrupts):
+        requested = property(lambda self: True, lambda self, value: None)
+
+    parameters = QUICK | {"center": ["network"], "epochs": 30}
+    make = partial(NKCME, **parameters | {"checkpoint": tmp_path / "c"})
+    whole, told = NKCME(**parameters).fit(*line), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "Interrupts", Pressed)
+        while len(told) < 100:
+            try:
+                resumed = make().fit(*line)
+                break
+            except TrainingInterrupted as stop:
+                told.append(str(stop))
+    assert [bool(re.search("while the centre", line)) for line in told] == [True] * 19 + [False] * 2
+    for ours, theirs in zip(*(jax.tree.leaves(m.model_) for m in (resumed, whole)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(resumed.predict(line[0]), whole.predict(line[0]))
+    with pytest.raises(NkcmeError, match="another run"):
+        make(random_state=1).fit(*line)
+
+
+@pytest.mark.parametrize("parameters", [{"center": "mean", "n_members": 2}, {"center": "mean"}])
+def test_models_are_saved_and_read(parameters, line, tmp_path):
+    model = NKCME(recalibrate=True, atoms="quantile", **QUICK, **parameters).fit(*line)
+    model.save(tmp_path / "m")
+    again = nkcme.load(tmp_path / "m")
+    x = line[0][:50]
+    np.testing.assert_array_equal(again.predict_quantiles(x), model.predict_quantiles(x))
+    assert again.get_params() == model.get_params()
+
+
+def test_a_regressor_of_ones_own_is_not_saved(line, tmp_path):
+    model = NKCME(center=KNeighborsRegressor(), **QUICK).fit(*line)
+    with pytest.raises(NkcmeError, match="cannot be saved"):
+        model.save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_files_of_the_version_before_are_read(line, tmp_path):
+    """They knew one member, without an axis for it, and none of the parameters of this page."""
+    model = NKCME(**QUICK).fit(*line)
+    model.save(tmp_path / "m")
+    file = tmp_path / "m" / "model.safetensors"
+    arrays = {k: v[0] if k.startswith("model") else v for k, v in load_file(file).items()}
+    save_file(arrays, file)
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    del config["learned"]["n_members"]
+    for name in ("center", "n_members", "recalibrate", "atoms"):
+        del config["parameters"][name]
+    _write_signed(tmp_path / "m", config, arrays)
+    again = nkcme.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(line[0]), model.predict(line[0]))
+
+
+def _write_signed(path, config, arrays):
+    from nkcme.persistence import write_model
+
+    known = ("estimator", "parameters", "encoder", "scaler", "y_ndim", "target_name", "learned")
+    write_model(path, {k: config[k] for k in known}, arrays)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a | {"solution/center/scale": -a["solution/center/scale"]},
+        lambda a: a | {"solution/center/weights": a["solution/center/weights"][:1]},
+        lambda a: a | {"solution/recalibration": a["solution/recalibration"][::-1].copy()},
+        lambda a: {k: v for k, v in a.items() if k != "solution/recalibration"},
+        lambda a: {k: v for k, v in a.items() if "/base0/" not in k},
+        lambda a: {k: v for k, v in a.items() if "/base1/0/" not in k},
+        lambda a: a | {"solution/center/base9/x": np.zeros(1)},
+    ],
+)
+def test_damaged_files_are_refused(change, line, tmp_path):
+    model = NKCME(center="mean", recalibrate=True, **QUICK).fit(*line)
+    model.save(tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    arrays = change(load_file(tmp_path / "m" / "model.safetensors"))
+    _write_signed(tmp_path / "m", config, arrays)
+    with pytest.raises(ModelFileError):
+        nkcme.load(tmp_path / "m")

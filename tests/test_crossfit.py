@@ -1,0 +1,52 @@
+"""Parts, and what an ensemble's mean gains over the mean out of part."""
+
+import numpy as np
+import pytest
+
+from nkcme.crossfit import Parts, error_shrinkage
+
+
+@pytest.mark.parametrize(("n_rows", "n_parts", "n_deals"), [(17, 5, 3), (4, 5, 2), (1, 5, 1)])
+def test_every_row_is_left_out_once_a_deal(n_rows, n_parts, n_deals):
+    parts = Parts.deal(n_rows, n_parts, n_deals, seed=0)
+    assert parts.n_parts == min(n_parts, n_rows)
+    assert parts.n_members == parts.n_deals * parts.n_parts
+    for deal in range(n_deals):
+        members = range(deal * parts.n_parts, (deal + 1) * parts.n_parts)
+        left_out = [parts.left_out_by(member) for member in members]
+        assert sorted(np.concatenate(left_out)) == list(range(n_rows))
+        assert max(map(len, left_out)) - min(map(len, left_out)) <= 1
+        for member, rows in zip(members, left_out, strict=True):
+            assert sorted([*rows, *parts.rows_of(member)]) == list(range(n_rows))
+
+
+def test_deals_differ_and_follow_the_seed():
+    one, same, other = (Parts.deal(50, 5, 2, seed).part for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+    assert (one[0] != one[1]).any()
+
+
+def test_out_of_part_is_what_the_one_said_who_had_not_seen_it():
+    parts = Parts.deal(23, 4, 3, seed=0)
+    saw = np.zeros((parts.n_members, 23, 2))
+    for member in range(parts.n_members):
+        saw[member, parts.rows_of(member)] = 1.0
+    assert not parts.out_of_part(saw).any()
+    who = np.broadcast_to(np.arange(parts.n_members)[:, None], (parts.n_members, 23))
+    assert set((parts.out_of_part(who) // parts.n_parts).ravel()) == {0, 1, 2}
+
+
+def test_the_shrinkage_is_that_of_a_mean_of_more_members():
+    """Errors b + noise: the mean of k has b^2 + v / k, known here in closed form."""
+    rng = np.random.default_rng(0)
+    b, v, n_deals, n_members = 1.0, 4.0, 4, 20
+    errors = b + np.sqrt(v) * rng.normal(size=(n_deals, 200_000, 1))
+    expected = np.sqrt((b**2 + v / n_members) / (b**2 + v / n_deals))
+    found = error_shrinkage(errors, np.ones(200_000), n_members)
+    np.testing.assert_allclose(found, expected, rtol=0.01)
+    # Rows of weight zero do not count, and one deal tells nothing.
+    spoiled = np.concatenate([errors, 1e3 * rng.normal(size=(n_deals, 5, 1))], axis=1)
+    weight = np.concatenate([np.ones(200_000), np.zeros(5)])
+    np.testing.assert_allclose(error_shrinkage(spoiled, weight, n_members), found)
+    assert error_shrinkage(errors[:1], np.ones(200_000), 5) == 1.0
