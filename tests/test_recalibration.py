@@ -6,7 +6,7 @@ from scipy import stats
 
 from nkcme.embedding import Embedding
 from nkcme.errors import NkcmeError
-from nkcme.recalibration import Recalibration
+from nkcme.recalibration import Recalibration, counts, counts_of_more_members
 
 
 def test_uniform_probabilities_leave_everything_as_it_is():
@@ -53,3 +53,21 @@ def test_few_rows_change_little_and_weights_are_repetitions():
 def test_what_is_no_map_is_refused(values):
     with pytest.raises(NkcmeError, match="rise from zero to one"):
         Recalibration(np.asarray(values, float))
+
+
+def test_the_mean_of_more_members_is_foreseen_from_few():
+    """Members N(y + e_j, 1) of a y that is N(0, 1 + s^2): the counts of a mean of k, from those of
+    one and of two; the mean of sixteen is simulated beside."""
+    rng, n, spread = np.random.default_rng(0), 200_000, 0.5
+    y = rng.normal(size=n)
+    centers = spread * rng.normal(size=(16, n))
+
+    def of(k):
+        return counts(np.mean(stats.norm.cdf(y - centers[:k]), axis=0)) / n
+
+    single = np.mean([counts(stats.norm.cdf(y - c)) / n for c in centers[:2]], axis=0)
+    foreseen = counts_of_more_members(single, of(2), 2, 16)
+    true = of(16)
+    assert np.abs(np.cumsum(foreseen - true)).max() < 0.35 * np.abs(np.cumsum(of(2) - true)).max()
+    np.testing.assert_array_equal(counts_of_more_members(single, of(2), 1, 5), of(2))
+    assert np.all(np.diff(Recalibration.from_counts(np.full(100, -1.0)).values) > 0)

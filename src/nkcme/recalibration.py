@@ -10,17 +10,21 @@ quantiles cannot cross.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from nkcme.errors import NkcmeError
 
 #: Even steps of probability at which the map is kept.
 N_STEPS = 100
 
-#: As many rows as this speak for the map as it was, the identity, against those that were seen.
-#: It keeps the map strictly increasing, and near the identity where rows are few.
-PRIOR_ROWS = 20.0
+#: As many rows as these speak against what was seen: for the identity, when a beta distribution is
+#: fitted to U, and for that distribution, when U is counted. So few rows hardly change anything, a
+#: few hundred correct the middle and the spread, and only many bend the map in detail.
+_ROWS_FOR_IDENTITY = 20.0
+_ROWS_FOR_BETA = 500.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +43,15 @@ class Recalibration:
     @classmethod
     def fit(cls, pit: np.ndarray, weight: np.ndarray | None = None) -> Recalibration:
         """From F(y | x) of rows that the predictions have not seen."""
-        levels = np.linspace(0.0, 1.0, N_STEPS + 1)
-        counts, _ = np.histogram(np.clip(pit, 0.0, 1.0), levels, weights=weight)
-        counts = counts + PRIOR_ROWS / N_STEPS
-        values = np.concatenate([[0.0], np.cumsum(counts)]) / counts.sum()
+        return cls.from_counts(counts(pit, weight))
+
+    @classmethod
+    def from_counts(cls, seen: np.ndarray) -> Recalibration:
+        """From the rows (N_STEPS,) in each step of probability; negative ones count as none."""
+        seen = np.maximum(seen, 0.0)
+        expected = _ROWS_FOR_BETA * np.diff(_beta_of(seen).cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
+        together = seen + expected
+        values = np.concatenate([[0.0], np.cumsum(together)]) / together.sum()
         values[-1] = 1.0
         return cls(values)
 
@@ -57,3 +66,36 @@ class Recalibration:
         below = np.cumsum(np.asarray(weights, np.float64), axis=1)
         below = self(below / below[:, -1:])
         return np.diff(below, axis=1, prepend=0.0)
+
+
+def _beta_of(seen: np.ndarray) -> Any:
+    """The beta distribution with the mean and variance of rows counted in even steps."""
+    middles = (np.arange(N_STEPS) + 0.5) / N_STEPS
+    rows = seen + _ROWS_FOR_IDENTITY / N_STEPS
+    mean = np.average(middles, weights=rows)
+    # Within a step rows are spread evenly, which has a variance too.
+    variance = np.average(np.square(middles - mean), weights=rows) + 1.0 / (12.0 * N_STEPS**2)
+    size = mean * (1.0 - mean) / variance - 1.0
+    return stats.beta(max(mean * size, 0.05), max((1.0 - mean) * size, 0.05))
+
+
+def counts(pit: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """How many rows have their F(y | x) in each step of probability, (N_STEPS,)."""
+    levels = np.linspace(0.0, 1.0, N_STEPS + 1)
+    return np.histogram(np.clip(pit, 0.0, 1.0), levels, weights=weight)[0].astype(np.float64)
+
+
+def counts_of_more_members(
+    single: np.ndarray, mean: np.ndarray, n_averaged: int, n_members: int
+) -> np.ndarray:
+    """The counts to expect of the mean of all members' distributions.
+
+    ``single`` are those of a member alone, ``mean`` those of the mean of ``n_averaged``. To first
+    order in the variance between members counts change with one over their number: averaging
+    widens a distribution, and what it does from one to a few tells what it will do from a few to
+    all. With one there is nothing to tell, and ``mean`` comes back.
+    """
+    if n_averaged == 1:
+        return mean
+    slope = (single - mean) / (1.0 - 1.0 / n_averaged)
+    return mean + slope * (1.0 / n_members - 1.0 / n_averaged)

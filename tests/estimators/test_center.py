@@ -1,13 +1,11 @@
 """Centred embeddings, ensembles and recalibration: what theory says of them, and their files."""
 
-import json
 import re
 from functools import partial
 
 import jax
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
@@ -19,6 +17,7 @@ from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators import center as centers
 from nkcme.estimators.base import Encoded, TrainingInterrupted
+from nkcme.persistence import read_model, write_model
 
 RNG = np.random.default_rng(0)
 SMALL = {"hidden": (16,), "n_atoms": 40, "epochs": 150, "random_state": 0, "batch_size": 64}
@@ -185,14 +184,9 @@ def test_quantile_atoms_are_dense_where_y_is_and_reach_beyond_it():
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [
-        ({"center": "median"}, "center must be one of none, mean; got 'median'"),
-        ({"center": 3}, "a regressor with fit and predict"),
-        ({"center": []}, "at least one base"),
         ({"center": ["tree"]}, "'tree'"),
-        ({"n_members": 0}, "n_members must be a whole number of at least 1"),
-        ({"recalibrate": "yes"}, "recalibrate must be True or False"),
         ({"recalibrate": True, "head": "signed"}, "weights that are probabilities"),
-        ({"atoms": "random"}, "atoms must be one of grid, quantile"),
+        ({"recalibrate": True, "reading": "smoothed"}, "the atomic reading"),
     ],
 )
 def test_what_cannot_be_is_refused(parameters, told, line):
@@ -267,23 +261,14 @@ def test_files_of_the_version_before_are_read(line, tmp_path):
     """They knew one member, without an axis for it, and none of the parameters of this page."""
     model = NKCME(**QUICK).fit(*line)
     model.save(tmp_path / "m")
-    file = tmp_path / "m" / "model.safetensors"
-    arrays = {k: v[0] if k.startswith("model") else v for k, v in load_file(file).items()}
-    save_file(arrays, file)
-    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    config, arrays = read_model(tmp_path / "m")
+    arrays = {k: v[0] if k.startswith("model") else v for k, v in arrays.items()}
     del config["learned"]["n_members"]
     for name in ("center", "n_members", "recalibrate", "atoms"):
         del config["parameters"][name]
-    _write_signed(tmp_path / "m", config, arrays)
+    write_model(tmp_path / "m", config, arrays)
     again = nkcme.load(tmp_path / "m")
     np.testing.assert_array_equal(again.predict(line[0]), model.predict(line[0]))
-
-
-def _write_signed(path, config, arrays):
-    from nkcme.persistence import write_model
-
-    known = ("estimator", "parameters", "encoder", "scaler", "y_ndim", "target_name", "learned")
-    write_model(path, {k: config[k] for k in known}, arrays)
 
 
 @pytest.mark.parametrize(
@@ -301,8 +286,7 @@ def _write_signed(path, config, arrays):
 def test_damaged_files_are_refused(change, line, tmp_path):
     model = NKCME(center="mean", recalibrate=True, **QUICK).fit(*line)
     model.save(tmp_path / "m")
-    config = json.loads((tmp_path / "m" / "config.json").read_text())
-    arrays = change(load_file(tmp_path / "m" / "model.safetensors"))
-    _write_signed(tmp_path / "m", config, arrays)
+    config, arrays = read_model(tmp_path / "m")
+    write_model(tmp_path / "m", config, change(arrays))
     with pytest.raises(ModelFileError):
         nkcme.load(tmp_path / "m")

@@ -114,7 +114,7 @@ def check_center(center: Any) -> None:
                 f'such, in which "network" stands for ours; got {base!r}'
             )
     if several and not center:
-        raise NkcmeError("center must name at least one base; got an empty list")
+        raise NkcmeError('center must be "none", or name at least one base; got an empty list')
 
 
 def fit_centers(

@@ -27,7 +27,7 @@ from nkcme.networks import HEADS, MLP
 from nkcme.objectives import rkhs_loss, sq_loss
 from nkcme.parameters import need_number, need_one_of, need_whole, need_wholes
 from nkcme.phases import Phases
-from nkcme.recalibration import Recalibration
+from nkcme.recalibration import N_STEPS, Recalibration, counts, counts_of_more_members
 from nkcme.training import Objective, Task
 
 
@@ -273,11 +273,7 @@ class NKCME(TrainedEstimator):
         history["step"] = histories[0]["step"]
         recalibration = None
         if self.recalibrate and parts is not None:
-            weights = _out_of_part_weights(model, data.x, parts)
-            embedding = self._embedding(model, weights, 0.0, 1.0)
-            recalibration = Recalibration.fit(
-                embedding.cdf(data.y[:, 0]), data.weight * (data.n_rows / data.weight.sum())
-            )
+            recalibration = self._recalibration(model, data, parts)
         first = members[0]
         return _Ensemble(
             model,
@@ -286,6 +282,25 @@ class NKCME(TrainedEstimator):
             first.interrupted,
             None if fit is None else fit.center,
             recalibration,
+        )
+
+    def _recalibration(self, model: NeuralEmbedding, data: Encoded, parts: Parts) -> Recalibration:
+        """From what is said of rows out of part, by one deal and by all, which are still fewer
+        than speak of new rows."""
+        weight = data.weight * (data.n_rows / data.weight.sum())
+
+        def seen(weights: np.ndarray) -> np.ndarray:
+            embedding = self._embedding(model, summing_to_one(weights), 0.0, 1.0)
+            return counts(embedding.cdf(data.y[:, 0]), weight)
+
+        total = np.zeros((len(data.x), model.atoms.locations.shape[1]), np.float32)
+        single = np.zeros(N_STEPS)
+        for deal in range(parts.n_deals):
+            own = _out_of_part_weights(model, data.x, parts, deal)
+            single += seen(own) / parts.n_deals
+            total += own
+        return Recalibration.from_counts(
+            counts_of_more_members(single, seen(total), parts.n_deals, parts.n_members)
         )
 
     def _accept(self, trained: _Ensemble) -> None:  # type: ignore[override]
@@ -607,15 +622,16 @@ def _predict_weights(model: NeuralEmbedding, x: Array) -> Array:
         return jnp.mean(jax.vmap(lambda member: member.weights(x))(model), axis=0)
 
 
-def _out_of_part_weights(model: NeuralEmbedding, x: np.ndarray, parts: Parts) -> np.ndarray:
-    """The weights (n, m) of each row by the members that have not seen it, one a deal."""
-    n_atoms = model.atoms.locations.shape[1]
-    total = np.zeros((len(x), n_atoms))
-    for j in range(parts.n_members):
+def _out_of_part_weights(
+    model: NeuralEmbedding, x: np.ndarray, parts: Parts, deal: int
+) -> np.ndarray:
+    """The weights (n, m) of each row by the member of a deal that has not seen it."""
+    weights = np.empty((len(x), model.atoms.locations.shape[1]), np.float32)
+    for j in range(deal * parts.n_parts, (deal + 1) * parts.n_parts):
         rows = parts.left_out_by(j)
         alone = jax.tree.map(lambda leaf: leaf[j : j + 1], model)  # noqa: B023
-        total[rows] += np.asarray(_predict_weights(alone, padded(x[rows])))[: len(rows)]
-    return summing_to_one(total)
+        weights[rows] = np.asarray(_predict_weights(alone, padded(x[rows])))[: len(rows)]
+    return weights
 
 
 def _bandwidth(model: NeuralEmbedding) -> float:

@@ -105,6 +105,7 @@ class TrainedEstimator(ConditionalEstimator):
     # --- training -----------------------------------------------------------------------------
 
     def _train(self, datasets: Sequence[Encoded]) -> list[Any]:
+        self._check_parameters()
         replicas = [Replica(i, None, data.seed) for i, data in enumerate(datasets)]
         return self._train_replicas(datasets, replicas, self._checkpoint_file())
 
@@ -115,7 +116,6 @@ class TrainedEstimator(ConditionalEstimator):
         checkpoint: Checkpoint | None,
     ) -> list[Fitted]:
         """What each replica learned of its data set; all train as one program."""
-        self._check_parameters()
         tables = [_Table.of(data, self.validation_fraction) for data in datasets]
         n_rows = int(np.mean([t.n_rows for t in tables]))
         plan = Plan(self._n_steps(n_rows), self.batch_size, patience=self.patience)
