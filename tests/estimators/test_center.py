@@ -46,7 +46,7 @@ def test_a_centre_of_noise_is_next_to_nothing():
     data, parts = encoded(x, y), Parts.deal(300, 5, 1, seed=0)
     boosting = HistGradientBoostingRegressor(max_iter=50, min_samples_leaf=2)
     assert np.std(y - boosting.fit(x, y).predict(x)) < 0.5 * np.std(y)
-    base, said = centers.fit_regressors(boosting, data, parts, 2)
+    base, said = centers.fit_regressors(boosting, data, parts)
     fit = centers.CenterFit.of(data, parts, {"base0": base}, {"base0": said})
     assert fit.center.weights[0, 0] < 0.3
     assert fit.spread[0] > 0.95 * np.std(y)
@@ -55,7 +55,7 @@ def test_a_centre_of_noise_is_next_to_nothing():
 def test_what_is_said_out_of_part_is_what_a_stranger_says():
     x, y = RNG.normal(size=(60, 2)), RNG.normal(size=60)
     data, parts = encoded(x, y), Parts.deal(60, 5, 1, seed=0)
-    base, said = centers.fit_regressors(LinearRegression(), data, parts, 1)
+    base, said = centers.fit_regressors(LinearRegression(), data, parts)
     for member in range(5):
         rows, held = parts.rows_of(member), parts.left_out_by(member)
         stranger = LinearRegression().fit(data.x[rows], data.y[rows, 0])
@@ -83,11 +83,11 @@ def test_whole_weights_are_repetitions_to_a_regressor():
     x, y = RNG.normal(size=(40, 2)), RNG.normal(size=40)
     weight = np.where(np.arange(40) < 10, 5.0, 1.0)
     parts = Parts.deal(40, 5, 1, seed=0)
-    _, weighted = centers.fit_regressors(LinearRegression(), encoded(x, y, weight), parts, 1)
-    _, plain = centers.fit_regressors(LinearRegression(), encoded(x, y), parts, 1)
+    _, weighted = centers.fit_regressors(LinearRegression(), encoded(x, y, weight), parts)
+    _, plain = centers.fit_regressors(LinearRegression(), encoded(x, y), parts)
     assert np.abs(weighted - plain).max() > 1e-3
     with pytest.raises(NkcmeError, match="KNeighborsRegressor as a centre does not take"):
-        centers.fit_regressors(KNeighborsRegressor(), encoded(x, y, weight), parts, 1)
+        centers.fit_regressors(KNeighborsRegressor(), encoded(x, y, weight), parts)
 
 
 # --- the estimator --------------------------------------------------------------------------------

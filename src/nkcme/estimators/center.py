@@ -8,9 +8,7 @@ cross-fitted, and the weights of the stack are those that are best out of part.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol
@@ -152,7 +150,7 @@ def fit_centers(
                 )
         else:
             found = [
-                fit_regressors(base, data, dealt, os.cpu_count() or 1)
+                fit_regressors(base, data, dealt)
                 for data, dealt in zip(datasets, parts, strict=True)
             ]
         for i, (one, said) in enumerate(found):
@@ -373,9 +371,7 @@ def default_boosting() -> HistGradientBoostingRegressor:
     )
 
 
-def fit_regressors(
-    regressor: Any, data: Encoded, parts: Parts, n_threads: int
-) -> tuple[Regressors, np.ndarray]:
+def fit_regressors(regressor: Any, data: Encoded, parts: Parts) -> tuple[Regressors, np.ndarray]:
     """A regressor cross-fitted in the first deal, and what it says out of part, (1, n, d)."""
     d = data.y.shape[1]
     jobs = [(part, j) for part in range(parts.n_parts) for j in range(d)]
@@ -389,9 +385,10 @@ def fit_regressors(
         one.fit(data.x[rows], data.y[rows, j], **_weighted(one, data.weight[rows]))
         return BoostedTrees.of(one) if _is_boosting(one) else one
 
-    # One thread a fit: those of boosting wait for each other, and much longer beside other work.
-    with threadpool_limits(1), ThreadPoolExecutor(n_threads) as pool:
-        fitted = list(pool.map(fit, jobs))
+    # One after the other, each with one thread: boosting's threads wait for each other, and several
+    # fits side by side take three times as long as in turn (docs/findings.md).
+    with threadpool_limits(1):
+        fitted = [fit(job) for job in jobs]
     models = [fitted[part * d : (part + 1) * d] for part in range(parts.n_parts)]
     said = np.empty((1, *data.y.shape))
     for part, of_part in enumerate(models):
