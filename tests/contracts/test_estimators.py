@@ -220,7 +220,8 @@ def test_a_clone_is_unfitted_and_fits_alike(name):
 @every_estimator
 def test_many_fits_at_once_are_close_to_one_after_the_other(name):
     datasets = [(X, Y), (X + 1, Y * 100), (-X, np.square(Y))]
-    model = tiny(name, **TRAINED[name])
+    # Training makes more of what rounding makes differ, and of MDN's likelihood the most.
+    model = tiny(name, **TRAINED[name] | ({"epochs": 50} if name == "MDN" else {}))
     together = model.fit_many(datasets)
     assert len({one.random_state for one in together}) == len(datasets)
     for one, (table, target) in zip(together, datasets, strict=True):
@@ -229,7 +230,7 @@ def test_many_fits_at_once_are_close_to_one_after_the_other(name):
             np.testing.assert_allclose(
                 getattr(one, method)(table),
                 getattr(alone, method)(table),
-                atol=3e-3 * np.std(target),  # rounding, and what training makes of it
+                atol=1e-3 * np.std(target),
             )
     with pytest.raises(ValueError, match="same encoded columns"):
         model.fit_many([(X, Y), (X[:, :1], Y)])
