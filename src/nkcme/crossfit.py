@@ -7,6 +7,7 @@ prediction, as for a row that is new. For rows that are new indeed all members s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -44,11 +45,15 @@ class Parts(NamedTuple):
         deal, part = divmod(member, self.n_parts)
         return np.flatnonzero(self.part[deal] == part)
 
-    def out_of_part(self, predictions: np.ndarray) -> np.ndarray:
-        """What the members (n_members, n_rows, ...) say of rows they have not seen, one a deal:
-        (n_deals, n_rows, ...)."""
-        deals = np.arange(self.n_deals)[:, None]
-        return predictions[deals * self.n_parts + self.part, np.arange(self.part.shape[1])]
+    def out_of_part(self, deal: int, say: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
+        """What the members of a deal say, each of the rows it has not seen: (n_rows, ...).
+
+        ``say(member, rows)`` gives (len(rows), ...).
+        """
+        members = range(deal * self.n_parts, (deal + 1) * self.n_parts)
+        rows = [self.left_out_by(member) for member in members]
+        said = [say(member, own) for member, own in zip(members, rows, strict=True)]
+        return np.concatenate(said)[np.argsort(np.concatenate(rows))]
 
 
 def error_shrinkage(errors: np.ndarray, weight: np.ndarray, n_members: int) -> np.ndarray:
