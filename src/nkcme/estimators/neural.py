@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.cluster import KMeans
 
+from nkcme import presets
 from nkcme.atoms import Atoms
 from nkcme.crossfit import Parts
 from nkcme.embedding import READINGS, Embedding, summing_to_one
@@ -38,25 +39,28 @@ from nkcme.training import Checkpoint, Task
 class NKCME(TrainedEstimator):
     """Neural-kernel conditional mean embedding: P(y | x) of any shape, from a table.
 
-    The defaults are for people: better than the paper's recipe at a fraction of its cost. The
-    paper's own are in `nkcme.presets`.
+    The defaults are for people: sharper than the paper's recipe, calibrated, and nothing to tune.
+    `presets.QUICK` is one network without the rest, many times faster to fit; the paper's own
+    recipes are in `nkcme.presets`, too.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplace", "cauchy"}
         The density kernel in which distributions are embedded.
-    center : {"none", "mean"}, regressor or list
+    center : {"auto", "none", "mean", "mean-scale"}, regressor or list
         What atoms move with. "none": nothing, they stay where they are for every x. "mean": a
         prediction m(x) of the mean, stacked of networks and gradient boosting; the embedding is
-        then that of y - m(x), as sharp where y is certain as it is wide where it is not. Or your
-        own: any scikit-learn regressor, or a list of them, in which "network" stands for ours.
-        The centre is cross-fitted.
-    n_members : int
+        then that of y - m(x), as sharp where y is certain as it is wide where it is not.
+        "mean-scale": that of (y - m(x)) / s(x), with s(x) by boosting. Or your own: any
+        scikit-learn regressor, or a list of them, in which "network" stands for ours. The centre is
+        cross-fitted. "auto": "mean", unless "none" is better on rows that were not trained on; it
+        is not tried where the mean explains most of y.
+    n_members : int or None
         How many networks are averaged in the Hilbert space; where there is cross-fitting (a
-        centre, or recalibration), so many for each of five parts.
-    recalibrate : bool
+        centre, or recalibration), so many for each of five parts. None: chosen from n.
+    recalibrate : bool or "auto"
         Map predicted probabilities so that they are right on average over rows that were not
-        trained on. For weights on the simplex and one output.
+        trained on. For weights on the simplex and one output; "auto" does it for those.
     atoms : {"grid", "quantile"}
         Where the locations eta_a are that carry weights. "grid": evenly over the range of y.
         "quantile": half of them where y is, half evenly over a range a little wider. For several
@@ -135,10 +139,10 @@ class NKCME(TrainedEstimator):
         self,
         *,
         kernel: str = "gaussian",
-        center: Any = "none",
-        n_members: int | None = 1,
-        recalibrate: bool | str = False,
-        atoms: str = "grid",
+        center: Any = "auto",
+        n_members: int | None = None,
+        recalibrate: bool | str = "auto",
+        atoms: str = "quantile",
         n_atoms: int = 100,
         hidden: Sequence[int] = (64, 64, 64),
         activation: str = "relu",
@@ -199,7 +203,15 @@ class NKCME(TrainedEstimator):
         n_rows, n_outputs = datasets[0].n_rows, datasets[0].y.shape[1]
         if self.recalibrate is True and n_outputs > 1:
             raise NkcmeError(f"recalibrate is for one output, and y has {n_outputs}; leave it out")
+        least = min(len(data.x) for data in datasets)
         centred, honest = not self._is("none"), self._recalibrates(n_outputs)
+        if least < MIN_ROWS:
+            if self.recalibrate is True or not (self._is("auto") or self._is("none")):
+                raise NkcmeError(
+                    f"a centre and recalibration need at least {MIN_ROWS} different rows to hold "
+                    f'some out; got {least}: leave both to "auto", or turn them off'
+                )
+            centred = honest = False
         n_deals = self.n_members or (default_members(n_rows) if centred or honest else 1)
         tasks = [
             _Task(d, Parts.deal(len(d.x), N_PARTS, n_deals, d.seed) if centred or honest else None)
@@ -222,20 +234,36 @@ class NKCME(TrainedEstimator):
         found = self._ensembles(around, n_deals, phase("embedding"))
         if not self._is("auto") or any(one.interrupted for one in found):
             return found
-        # Whether a centre is any good: members of one deal without it say of rows out of part.
-        alone = [task._replace(parts=task.parts and task.parts.first_deal()) for task in tasks]
-        trial = self._ensembles(alone, 1, phase("trial"))
-        if any(one.interrupted for one in trial):
-            return [one._replace(interrupted=True) for one in found]
-        worse = [
-            i
-            for i, (with_it, task, without, other) in enumerate(
-                zip(found, around, trial, alone, strict=True)
-            )
-            if _energy_out_of_part(without.model, other) < _energy_out_of_part(with_it.model, task)
-        ]
+        return self._without_centre_where_better(found, around, n_deals, phase)
+
+    def _without_centre_where_better(
+        self,
+        found: list[_Ensemble],
+        tasks: Sequence[_Task],
+        n_deals: int,
+        phase: Callable[[str], Checkpoint | None],
+    ) -> list[_Ensemble]:
+        """Where a centre explains little, members of one deal without it are asked of rows out of
+        part; where they are better, all members learn without it. What explains nothing at all is
+        no centre."""
+        worse = [i for i, task in enumerate(tasks) if task.explained() == 0.0]
+        doubtful = [i for i, task in enumerate(tasks) if 0.0 < task.explained() < 0.5]
+        if doubtful:
+            alone = [tasks[i].uncentred().of_first_deal() for i in doubtful]
+            trial = self._ensembles(alone, 1, phase("trial"))
+            if any(one.interrupted for one in trial):
+                return [one._replace(interrupted=True) for one in found]
+            worse += [
+                i
+                for i, without, task in zip(doubtful, trial, alone, strict=True)
+                if _energy_out_of_part(without.model, task)
+                < _energy_out_of_part(found[i].model, tasks[i])
+            ]
         if worse:
-            fixed = self._ensembles([tasks[i] for i in worse], n_deals, phase("uncentred"))
+            fixed = self._ensembles(
+                [tasks[i].uncentred() for i in worse], n_deals, phase("uncentred")
+            )
+            found = list(found)
             for i, one in zip(worse, fixed, strict=True):
                 found[i] = one
         return found
@@ -277,7 +305,7 @@ class NKCME(TrainedEstimator):
         history = {name: np.mean([h[name] for h in histories], axis=0) for name in histories[0]}
         history["step"] = histories[0]["step"]
         recalibration = None
-        if self._recalibrates(task.data.y.shape[1]) and task.parts is not None:
+        if task.parts is not None and self._recalibrates(task.data.y.shape[1]):
             recalibration = self._recalibration(model, task, task.parts)
         first = members[0]
         return _Ensemble(
@@ -293,22 +321,20 @@ class NKCME(TrainedEstimator):
         """From what is said of rows out of part, by one deal and by all, which are still fewer
         than speak of new rows."""
         weight = task.data.weight * (task.data.n_rows / task.data.weight.sum())
-        inputs = task.left().x
+        left = task.left()
 
-        def seen(weights: np.ndarray, y: np.ndarray) -> np.ndarray:
+        def seen(weights: np.ndarray) -> np.ndarray:
             embedding = self._embedding(model, summing_to_one(weights), 0.0, 1.0)
-            return counts(embedding.cdf(y[:, 0]), weight)
+            return counts(embedding.cdf(left.y[:, 0]), weight)
 
-        total = np.zeros((len(inputs), model.atoms.locations.shape[1]), np.float32)
+        total = np.zeros((len(left.x), model.atoms.locations.shape[1]), np.float32)
         single = np.zeros(N_STEPS)
         for deal in range(parts.n_deals):
-            own = weights_out_of_part(model, inputs, parts, deal)
-            single += seen(own, task.residuals(deal)) / parts.n_deals
+            own = weights_out_of_part(model, left.x, parts, deal)
+            single += seen(own) / parts.n_deals
             total += own
         return Recalibration.from_counts(
-            counts_of_more_members(
-                single, seen(total, task.residuals()), parts.n_deals, parts.n_members
-            )
+            counts_of_more_members(single, seen(total), parts.n_deals, parts.n_members)
         )
 
     def _accept(self, trained: _Ensemble) -> None:  # type: ignore[override]
@@ -440,6 +466,8 @@ class NKCME(TrainedEstimator):
 
     # --- files --------------------------------------------------------------------------------
 
+    _BEFORE = presets.QUICK
+
     def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         learned, arrays = super()._learned()
         of_file = {"n_members": len(self.model_.raw_bandwidth)}
@@ -479,7 +507,7 @@ class NKCME(TrainedEstimator):
                 self.recalibration_ = Recalibration(values)
             except NkcmeError as error:
                 raise ModelFileError(str(error)) from error
-        if self._recalibrates(self.n_outputs_) != (values is not None):
+        if self.recalibrate != "auto" and self.recalibrate != (values is not None):
             raise ModelFileError("the model file and its parameters disagree on recalibration")
         of_center = {k.removeprefix(_CENTER): v for k, v in arrays.items() if k.startswith(_CENTER)}
         if len(of_center) != len(arrays):
@@ -514,6 +542,9 @@ def default_members(n_rows: int) -> int:
     return 2 if n_rows <= 100_000 else 1
 
 
+#: Rows below which none are held out.
+MIN_ROWS = 20
+
 #: Into how many parts rows are dealt where members are cross-fitted.
 N_PARTS = 5
 
@@ -528,6 +559,23 @@ class _Task(NamedTuple):
     data: Encoded
     parts: Parts | None
     center: CenterFit | None = None
+
+    def uncentred(self) -> _Task:
+        return self._replace(center=None)
+
+    def of_first_deal(self) -> _Task:
+        return self._replace(parts=None if self.parts is None else self.parts.first_deal())
+
+    def explained(self) -> float:
+        """The share of the variance of y that the centre explains, of the output where it is least;
+        exactly zero where it says nothing."""
+        y, weight = self.data.y, self.data.weight
+        if self.center is None or not self.center.center.weights.any():
+            return 0.0
+        around = y - np.average(y, axis=0, weights=weight)
+        variance = np.average(np.square(around), axis=0, weights=weight)
+        left = np.square(self.center.unit()) / np.maximum(variance, 1e-30)
+        return max(1.0 - float(np.max(left)), 1e-9)
 
     def residuals(self, deal: int | None = None) -> np.ndarray:
         """y less its centre, in units of what that leaves out of part."""
