@@ -267,10 +267,14 @@ def _numbers() -> dict[str, Any]:
 # --- recipes ----------------------------------------------------------------------------------
 
 
+#: What sets the default apart, named so that rows of another version's default are not taken for it.
+_DEFAULT = {"center": "auto", "n_members": None, "recalibrate": "auto", "atoms": "quantile"}
+
+
 def _parameters(method: str, dataset: str) -> dict[str, Any]:
     if METHODS[method].in_paper:
         return presets.paper(method, dataset)
-    return presets.QUICK if method == ONE_NETWORK else {}
+    return {DEFAULT: _DEFAULT, ONE_NETWORK: presets.QUICK}.get(method, {})
 
 
 def _miniature(cell: Cell) -> Cell:
