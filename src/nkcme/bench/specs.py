@@ -267,7 +267,7 @@ def _numbers() -> dict[str, Any]:
 # --- recipes ----------------------------------------------------------------------------------
 
 
-#: What sets the default apart, named so that rows of another version's default are not taken for it.
+#: What sets the default apart, named so that no rows of another version's are taken for its own.
 _DEFAULT = {"center": "auto", "n_members": None, "recalibrate": "auto", "atoms": "quantile"}
 
 
