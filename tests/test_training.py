@@ -214,6 +214,13 @@ def test_chunks_of_another_length_walk_the_same_path(uninterrupted):
     np.testing.assert_allclose(np.linalg.norm(final.models["x"][0]), size, rtol=1e-5)
 
 
+def test_drawing_a_few_batches_at_once_draws_the_same(uninterrupted, monkeypatch):
+    monkeypatch.setattr(training, "_DRAWN_AT_ONCE", 7)
+    jax.clear_caches()
+    assert_same_bits(run(), uninterrupted)
+    jax.clear_caches()
+
+
 def test_training_the_same_task_again_traces_nothing():
     traces = []
 

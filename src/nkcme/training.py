@@ -312,6 +312,10 @@ def _start(task: Task, keys: Array, constants: PyTree) -> _State:
     return jax.vmap(one)(keys, constants)
 
 
+#: Rows that are drawn at once, of all replicas together.
+_DRAWN_AT_ONCE = 1 << 22
+
+
 @partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
 def _run_chunk(
     task: Task, batch_size: int, length: int, state: _State, table: PyTree, rows: Rows, start: int
@@ -326,8 +330,14 @@ def _run_chunk(
 
     def one(state: _State, index: Array, total: Array) -> tuple[_State, dict[str, Array]]:
         draw_keys, loss_keys = step_keys(state.key)
-        # All minibatches of the chunk at once: cheaper than a little drawing in each step.
-        batches = jax.vmap(lambda key: draw(index, total, key, batch_size))(draw_keys)
+        # All minibatches of the chunk at once: cheaper than a little drawing in each step. But a
+        # GPU's compiler writes out a constant of their size, and so there is a limit.
+        drawn = lambda key: draw(index, total, key, batch_size)  # noqa: E731
+        at_once = _DRAWN_AT_ONCE // (len(rows.index) * batch_size)
+        if at_once >= length:
+            batches = jax.vmap(drawn)(draw_keys)
+        else:
+            batches = jax.lax.map(drawn, draw_keys, batch_size=max(at_once, 1))
 
         def step(carry: PyTree, now: tuple[Array, Array, Array]) -> tuple[PyTree, Array]:
             model, optimizer = carry

@@ -59,16 +59,18 @@ class BoostedTrees:
         nodes = 1 << max(len(self.left) - 1, 1).bit_length()
         rows = 1 << max(len(x) - 1, 63).bit_length()
         room = partial(np.pad, pad_width=(0, nodes - len(self.left)))
-        said = _descend(
-            np.pad(np.asarray(x, np.float32), ((0, rows - len(x)), (0, 0))),
-            self.roots.astype(np.int32),
-            room(self.feature.astype(np.int32)),
-            room(_rounded_down(self.threshold)),
-            room(self.left.astype(np.int32)),
-            room(self.right.astype(np.int32)),
-            room(self.value.astype(np.float32)),
-            self.depth,
-        )
+        # On the host, whatever the device: thousands of short steps in turn are not for a GPU.
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            said = _descend(
+                np.pad(np.asarray(x, np.float32), ((0, rows - len(x)), (0, 0))),
+                self.roots.astype(np.int32),
+                room(self.feature.astype(np.int32)),
+                room(_rounded_down(self.threshold)),
+                room(self.left.astype(np.int32)),
+                room(self.right.astype(np.int32)),
+                room(self.value.astype(np.float32)),
+                self.depth,
+            )
         return self.baseline + np.asarray(said, np.float64)[: len(x)]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
