@@ -217,7 +217,7 @@ def test_chunks_of_another_length_walk_the_same_path(uninterrupted):
 def test_drawing_a_few_batches_at_once_draws_the_same(uninterrupted, monkeypatch):
     monkeypatch.setattr(training, "_DRAWN_AT_ONCE", 7)
     jax.clear_caches()
-    assert_same_bits(run(), uninterrupted)
+    assert_same_bits(regression(), uninterrupted)
     jax.clear_caches()
 
 
