@@ -53,8 +53,8 @@ class NKCME(TrainedEstimator):
         then that of y - m(x), as sharp where y is certain as it is wide where it is not.
         "mean-scale": that of (y - m(x)) / s(x), with s(x) by boosting. Or your own: any
         scikit-learn regressor, or a list of them, in which "network" stands for ours. The centre is
-        cross-fitted. "auto": "mean", unless "none" is better on rows that were not trained on; it
-        is not tried where the mean explains most of y.
+        cross-fitted. "auto": "mean" where it is clearly better than "none" on rows that were
+        not trained on; the two are not compared where the mean explains most of y.
     n_members : int or None
         How many networks are averaged in the Hilbert space; where there is cross-fitting (a
         centre, or recalibration), so many for each of five parts. None: chosen from n.
@@ -244,8 +244,8 @@ class NKCME(TrainedEstimator):
         phase: Callable[[str], Checkpoint | None],
     ) -> list[_Ensemble]:
         """Where a centre explains little, members of one deal without it are asked of rows out of
-        part; where they are better, all members learn without it. What explains nothing at all is
-        no centre."""
+        part; unless they are clearly worse, all members learn without it. What explains nothing at
+        all is no centre."""
         worse = [i for i, task in enumerate(tasks) if task.explained() == 0.0]
         doubtful = [i for i, task in enumerate(tasks) if 0.0 < task.explained() < 0.5]
         if doubtful:
@@ -253,12 +253,11 @@ class NKCME(TrainedEstimator):
             trial = self._ensembles(alone, 1, phase("trial"))
             if any(one.interrupted for one in trial):
                 return [one._replace(interrupted=True) for one in found]
-            worse += [
-                i
-                for i, without, task in zip(doubtful, trial, alone, strict=True)
-                if _energy_out_of_part(without.model, task)
-                < _energy_out_of_part(found[i].model, tasks[i])
-            ]
+            for i, without, task in zip(doubtful, trial, alone, strict=True):
+                gain = _energy_out_of_part(without.model, task)
+                gain -= _energy_out_of_part(found[i].model, tasks[i])
+                if not _is_clear(gain, task.data.weight):
+                    worse.append(i)
         if worse:
             fixed = self._ensembles(
                 [tasks[i].uncentred() for i in worse], n_deals, phase("uncentred")
@@ -594,12 +593,11 @@ class _Task(NamedTuple):
         return data._replace(x_validation=at.inputs, y_validation=held_out)
 
 
-def _energy_out_of_part(model: NeuralEmbedding, task: _Task) -> float:
-    """The energy score of what members of the first deal say of rows they have not seen, in units
-    of standardised y."""
-    data, parts = task.data, task.parts
-    assert parts is not None
-    weights = weights_out_of_part(model, task.left().x, parts, 0)
+def _energy_out_of_part(model: NeuralEmbedding, task: _Task) -> np.ndarray:
+    """The energy score of what members of the first deal say of rows they have not seen, a value a
+    row, in units of standardised y."""
+    assert task.parts is not None
+    weights = weights_out_of_part(model, task.left().x, task.parts, 0)
     unit = np.ones(1) if task.center is None else task.center.unit(1)
     y = unit * task.residuals(deal=0)
     atoms = unit * np.asarray(model.atoms.locations[0])
@@ -607,11 +605,18 @@ def _energy_out_of_part(model: NeuralEmbedding, task: _Task) -> float:
         energy_of_atoms(weights[i : i + _ROWS_AT_ONCE], atoms, y[i : i + _ROWS_AT_ONCE])
         for i in range(0, len(y), _ROWS_AT_ONCE)
     ]
-    return float(np.average(np.concatenate(scores), weights=data.weight))
+    return np.concatenate([np.asarray(score) for score in scores])
 
 
 #: Rows that are scored at once.
 _ROWS_AT_ONCE = 1 << 14
+
+
+def _is_clear(gain: np.ndarray, weight: np.ndarray) -> bool:
+    """Whether a mean over rows is above zero by more than its standard error."""
+    mean = np.average(gain, weights=weight)
+    variance = np.average(np.square(gain - mean), weights=weight)
+    return bool(mean > np.sqrt(variance / len(gain)))
 
 
 class _Ensemble(NamedTuple):
