@@ -21,7 +21,7 @@ FLOORS = [
     {"training", "persistence", "scoring", "evaluation", "tables", "preprocessing", "columns"}
     | {"presets", "progress", "datasets", "phases"},
     {"objectives", "embedding", "herding", "distribution", "cdf_table", "metrics"}
-    | {"mixture", "draws", "flow_distribution", "recalibration", "conformal"},
+    | {"mixture", "draws", "flow_distribution", "recalibration", "conformal", "disagreement"},
     {"networks", "atoms", "kernels", "compilation", "interrupts"}
     | {"condensing", "ridge", "median_distance", "replicas", "crossfit", "trees", "stacking"},
     {"errors", "_version", "strict_json", "atomic_files", "parameters"},

@@ -313,7 +313,7 @@ def _start(task: Task, keys: Array, constants: PyTree) -> _State:
 
 
 #: Rows that are drawn at once, of all replicas together.
-_DRAWN_AT_ONCE = 1 << 22
+_DRAWN_AT_ONCE = 1 << 20
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)

@@ -304,6 +304,31 @@ def test_many_fits_at_once_and_alone_agree(line):
         )
 
 
+@pytest.mark.parametrize("center", ["none", LinearRegression()])
+def test_what_y_leaves_open_and_what_the_model_does_are_apart(center):
+    """Noise of 0.1 on the left and 1 on the right, and nothing to be seen beyond 1."""
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-1, 1, size=(600, 1))
+    y = np.where(x[:, 0] < 0, 0.1, 1.0) * rng.normal(size=600)
+    model = small(center=center, n_members=2 if center != "none" else 6).fit(x, y)
+    left, right, far = (model.predict_uncertainty([[v]]) for v in (-0.5, 0.5, 8.0))
+    assert right.aleatoric[0] == pytest.approx(1.0, rel=0.3)
+    assert left.aleatoric[0] < 0.5 * right.aleatoric[0]
+    assert far.epistemic[0] > 1.5 * max(left.epistemic[0], right.epistemic[0])
+    many = model.predict_uncertainty(x)
+    assert many.aleatoric.shape == many.epistemic.shape == (600,)
+    alone = small(epochs=2).fit(x, y).predict_uncertainty(x)
+    np.testing.assert_array_equal(alone.epistemic, 0.0)
+
+
+def test_uncertainty_is_in_units_of_y(line):
+    x, y = line
+    one, other = (quick(n_members=2).fit(x, unit * y) for unit in (1.0, 100.0))
+    ours, theirs = one.predict_uncertainty(x), other.predict_uncertainty(x)
+    np.testing.assert_allclose(theirs.aleatoric, 100 * ours.aleatoric, rtol=1e-3)
+    np.testing.assert_allclose(theirs.epistemic, ours.epistemic, atol=1e-3)
+
+
 # --- stopping, and files --------------------------------------------------------------------------
 
 

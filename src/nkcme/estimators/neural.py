@@ -10,10 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted
 
 from nkcme import presets
 from nkcme.atoms import Atoms
 from nkcme.crossfit import Parts
+from nkcme.disagreement import disagreement
 from nkcme.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import Encoded, need_array
@@ -21,6 +23,7 @@ from nkcme.estimators.center import Center, CenterFit, check_center, fit_centers
 from nkcme.estimators.neural_embedding import (
     NeuralEmbedding,
     Spec,
+    each_weights,
     energy_of_atoms,
     make_task,
     mean_bandwidth,
@@ -34,6 +37,17 @@ from nkcme.parameters import need_number, need_one_of, need_whole, need_wholes
 from nkcme.phases import Phases
 from nkcme.recalibration import N_STEPS, Recalibration, counts, counts_of_more_members
 from nkcme.training import Checkpoint, Task
+
+
+class Uncertainty(NamedTuple):
+    """What is uncertain, kept apart by what could be done about it: better inputs, or more rows."""
+
+    #: The deviation of y that the members predict, in units of y: the root of the mean of their
+    #: variances, (n_rows[, d]). No number of rows makes it smaller.
+    aleatoric: np.ndarray
+    #: How far the members' distributions are apart, (n_rows,): the root mean square of their MMD to
+    #: their mean, 0 where they agree and near 1 where they have nothing in common.
+    epistemic: np.ndarray
 
 
 class NKCME(TrainedEstimator):
@@ -442,6 +456,30 @@ class NKCME(TrainedEstimator):
         own = self.center_.scale if self.center_.log_scale is None else placed.scale
         return location + scale * placed.mean, scale * own, placed.inputs
 
+    def predict_uncertainty(self, X: Any) -> Uncertainty:
+        """What y leaves open and what the model does, row by row; see `Uncertainty`."""
+        check_is_fitted(self)
+        x = self._encode(X)
+        starts = range(0, len(x), _ROWS_ASKED)
+        blocks = [self._uncertainty(x[i : i + _ROWS_ASKED]) for i in starts]
+        return Uncertainty(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+    def _uncertainty(self, x: np.ndarray) -> Uncertainty:
+        _, scale, inputs = self._placed(x)
+        said = np.asarray(each_weights(self.model_, padded(inputs)))[:, : len(x)]
+        weights = np.stack([summing_to_one(one) for one in said])
+        atoms = np.asarray(self.model_.atoms.locations[0], np.float64)
+        variance = weights @ np.square(atoms) - np.square(weights @ atoms)
+        aleatoric = scale * np.sqrt(np.maximum(variance.mean(axis=0), 0.0))
+        shift = np.zeros((len(weights), len(x), atoms.shape[1]))
+        if self.center_ is not None:
+            members = self.center_.members(x)
+            shift = (members - members.mean(axis=0)) * self.scaler_.scale / scale
+        epistemic = disagreement(
+            weights, atoms, shift, self.model_.kernel_name, mean_bandwidth(self.model_)
+        )
+        return Uncertainty(aleatoric[:, 0] if self.y_ndim_ == 1 else aleatoric, epistemic)
+
     def _embedding(
         self, model: NeuralEmbedding, weights: np.ndarray, location: Any, scale: Any
     ) -> Embedding:
@@ -608,8 +646,9 @@ def _energy_out_of_part(model: NeuralEmbedding, task: _Task) -> np.ndarray:
     return np.concatenate([np.asarray(score) for score in scores])
 
 
-#: Rows that are scored at once.
+#: Rows that are scored at once, and rows of which every member is asked at once.
 _ROWS_AT_ONCE = 1 << 14
+_ROWS_ASKED = 1 << 12
 
 
 def _is_clear(gain: np.ndarray, weight: np.ndarray) -> bool:
