@@ -115,6 +115,7 @@ def result_text(cells: Sequence[Cell], rows: Rows) -> str:
     parts = [scaling_table(scaling)] if scaling else []
     parts += [_year(year)] if year else []
     scored = [s for s in summaries if s.cell.experiment in specs.PAPER_METRICS]
+    scored = [s for s in scored if s.cell.method in METHODS]
     tables = specs.PAPER_METRICS[scored[0].cell.experiment] if scored else ()
     parts += [paper_table(scored, metric) for metric in tables]
     if scored and scored[0].cell.experiment == specs.QUICK:
