@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -23,6 +23,9 @@ from nkcme.evaluation import Evaluation, ask_rows
 from nkcme.rl.loop import train
 from nkcme.rl.result import agent_from_config
 from nkcme.rl.settings import Settings
+
+if TYPE_CHECKING:
+    from nkcme.datasets.uci_sets import UciTable
 
 #: What a run gave: a part of its row, or the error that ended it.
 Outcome = dict[str, Any] | Exception
@@ -137,7 +140,7 @@ def _score_uci(
     }
 
 
-def _perform_peer(cell: Cell, data: Any, runs: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
+def _perform_peer(cell: Cell, data: UciTable, runs: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
     """Fold by fold, in a process each; a fold that fails does not end the others."""
     for fold in runs:
         train_rows, test_rows = data.fold(fold)

@@ -131,6 +131,11 @@ def environment(peer: str) -> Path:
     return made
 
 
+def folder(peer: str) -> str:
+    """The name of a peer's environment, of this Python: another's packages are of no use to it."""
+    return f"{peer}-{sys.implementation.cache_tag}"
+
+
 def _home() -> Path:
     given = os.environ.get(HOME_VARIABLE)
     return Path(given) if given else Path(platformdirs.user_cache_dir("nkcme")) / "peers"
@@ -140,22 +145,26 @@ def _home() -> Path:
 def _made(peer: str, home: Path) -> Path | NkcmeError:
     """Remembered, failures too: what cannot be installed is not tried again for every fold."""
     requirement = specs.PEERS[peer].requirement
-    # Of one Python each: packages that were compiled for another are of no use.
-    place = home / f"{peer}-{sys.implementation.cache_tag}"
+    place = home / folder(peer)
     python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = place / STAMP
     if stamp.exists() and stamp.read_text(encoding="utf-8") == requirement and python.exists():
         return python
     try:
-        _run([sys.executable, "-m", "venv", "--clear", place], f"no environment for {peer}")
+        _run(
+            [sys.executable, "-m", "venv", "--clear", place],
+            failed=f"no environment can be made for {peer}",
+        )
         _run(
             [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement],
             failed=f"{requirement} cannot be installed",
         )
         stamp.write_text(requirement, encoding="utf-8")
-    except NkcmeError as error:
+    except (NkcmeError, KeyboardInterrupt) as error:
         shutil.rmtree(place, ignore_errors=True)
-        return error
+        if isinstance(error, NkcmeError):
+            return error
+        raise
     return python
 
 
@@ -165,14 +174,14 @@ def _run(command: list[Any], failed: str) -> None:
     done = subprocess.run(
         list(map(str, command)),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         errors="replace",
         env=os.environ | one_thread,
     )
     if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        told = done.stderr.strip() or done.stdout  # where venv complains of a missing pip
+        lines = [line.strip() for line in told.splitlines() if line.strip()]
         said = [line for line in lines if line.startswith("ERROR:")] or lines  # pip warns after it
         reason = said[-1] if said else f"exit status {done.returncode} and no word"
         raise NkcmeError(f"{failed}: {reason}")
