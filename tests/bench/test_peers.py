@@ -137,6 +137,7 @@ def test_what_cannot_be_installed_is_one_line_in_every_row_and_tried_once(
     assert run(["bench", "uci", "--peers", *which, "--rows", str(tmp_path)]) == 1
     told = capsys.readouterr()
     assert "2 FAILED: NkcmeError: ngboost>=0.5 cannot be installed: ERROR: No matching" in told.err
+    assert "; pip must reach a package index" in told.err
     assert "Traceback" not in told.err
     assert len(tried) == 2  # venv and pip
     (cell,) = cells(2, methods=["ngboost"])

@@ -150,15 +150,18 @@ def _made(peer: str, home: Path) -> Path | NkcmeError:
     stamp = place / STAMP
     if stamp.exists() and stamp.read_text(encoding="utf-8") == requirement and python.exists():
         return python
-    try:
+    try:  # isolated: what PYTHONPATH names is not there when the peer is asked
         _run(
-            [sys.executable, "-m", "venv", "--clear", place],
+            [sys.executable, "-I", "-m", "venv", "--clear", place],
             failed=f"no environment can be made for {peer}",
+            advice=f"{HOME_VARIABLE} names another directory for it",
         )
         _run(
-            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement],
+            [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+             requirement],
             failed=f"{requirement} cannot be installed",
-        )
+            advice="pip must reach a package index, else leave out --peers",
+        )  # fmt: skip
         stamp.write_text(requirement, encoding="utf-8")
     except (NkcmeError, KeyboardInterrupt) as error:
         shutil.rmtree(place, ignore_errors=True)
@@ -168,7 +171,7 @@ def _made(peer: str, home: Path) -> Path | NkcmeError:
     return python
 
 
-def _run(command: list[Any], failed: str) -> None:
+def _run(command: list[Any], failed: str, advice: str = "") -> None:
     """Run a program on one thread; if it fails, the line in which it said why is the error."""
     one_thread = {f"{name}_NUM_THREADS": "1" for name in _THREADS}
     done = subprocess.run(
@@ -184,4 +187,4 @@ def _run(command: list[Any], failed: str) -> None:
         lines = [line.strip() for line in told.splitlines() if line.strip()]
         said = [line for line in lines if line.startswith("ERROR:")] or lines  # pip warns after it
         reason = said[-1] if said else f"exit status {done.returncode} and no word"
-        raise NkcmeError(f"{failed}: {reason}")
+        raise NkcmeError(f"{failed}: {reason}{advice and f'; {advice}'}")

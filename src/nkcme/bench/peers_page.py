@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nkcme.bench.specs import METHODS, PEERS, SHARP
-from nkcme.bench.summary import Summary
+from nkcme.bench.summary import Score, Summary
 from nkcme.bench.tables import rows_or_none, three, unfinished
 
 #: The columns of ours that stand beside the peers'.
@@ -16,7 +16,7 @@ OURS = (SHARP, "nkcme")
 _SCORES = ("crps", "rmse", "qice_percent", "coverage", "width")
 _HEADER = [
     "", "", "folds", "draws", "CRPS", "RMSE", "QICE, %", "90 % coverage", "90 % width",
-    "fit, s", "predict, s", "on", "CRPS of sharp / its",
+    "fit, s", "predict, s", "on", "sharp's CRPS / its",
 ]  # fmt: skip
 
 
@@ -54,12 +54,19 @@ def _line(summary: Summary, sharp: Summary | None) -> list[str]:
         _label(summary),
         str(folds),
         f"{protocol['n_draws']:,}" if protocol["draws"] == "independent" else "exact",
-        *("" if (score := summary.score(metric)) is None else three(score) for metric in _SCORES),
+        *(_score(summary.score(metric)) for metric in _SCORES),
         f"{fit / folds:.3g}",
         f"{predict:.3g}",
         ", ".join(dict.fromkeys(row["device"] for row in summary.rows)),
         "" if ratio is None else f"{ratio:.3f}",
     ]
+
+
+def _score(score: Score | None) -> str:
+    """Of one fold there is no deviation."""
+    if score is None:
+        return ""
+    return three(score) if score.n > 1 else three(score).partition(" ± ")[0]
 
 
 def _ratio(ours: Summary, theirs: Summary) -> float | None:
@@ -99,8 +106,8 @@ better.
 *exact*: scored by the predicted distribution itself, by 1,000 quantiles of NGBoost's and of
 quantile-forest's. Treeffuser can only draw, and slowly, so it was given few draws. Its CRPS is the
 estimate without bias, and its intervals allow for the number of draws, so that its coverage is
-right but its width is some 5 % (50 draws) to 12 % (20) above that of many draws; its RMSE is of the
-mean of the draws, 1 % to 2 % above that of its mean. It was not seeded when drawing, since its
-sampler repeats noise then. Fit and predict seconds are of one fold: theirs on one thread of a
-machine that others worked on too, ours trained side by side with the other folds on the machine
-named, so they compare roughly."""
+right but its width, for a normal law, is 5 % (50 draws) to 12 % (20) above that of many draws; its
+RMSE is of the mean of the draws, 1 to 2.5 % above that of its mean. It was not seeded when drawing,
+since its sampler repeats noise then. Fit and predict seconds are of one fold: theirs on one thread
+of a machine that others worked on too, ours trained side by side with the other folds on the
+machine named, so they compare roughly."""
