@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nkcme.crossfit import Parts, error_shrinkage
+from nkcme.crossfit import Parts
 
 
 @pytest.mark.parametrize(("n_rows", "n_parts", "n_deals"), [(17, 5, 3), (4, 5, 2), (1, 5, 1)])
@@ -34,18 +34,3 @@ def test_out_of_part_is_what_the_one_said_who_had_not_seen_it():
         np.testing.assert_array_equal(told[:, 1], np.arange(23))
         np.testing.assert_array_equal(told[:, 0], deal * 4 + parts.part[deal])
         assert all(row not in parts.rows_of(member) for member, row in told)
-
-
-def test_the_shrinkage_is_that_of_a_mean_of_more_members():
-    """Errors b + noise: the mean of k has b^2 + v / k, known here in closed form."""
-    rng = np.random.default_rng(0)
-    b, v, n_deals, n_members = 1.0, 4.0, 4, 20
-    errors = b + np.sqrt(v) * rng.normal(size=(n_deals, 200_000, 1))
-    expected = np.sqrt((b**2 + v / n_members) / (b**2 + v / n_deals))
-    found = error_shrinkage(errors, np.ones(200_000), n_members)
-    np.testing.assert_allclose(found, expected, rtol=0.01)
-    # Rows of weight zero do not count, and one deal tells nothing.
-    spoiled = np.concatenate([errors, 1e3 * rng.normal(size=(n_deals, 5, 1))], axis=1)
-    weight = np.concatenate([np.ones(200_000), np.zeros(5)])
-    np.testing.assert_allclose(error_shrinkage(spoiled, weight, n_members), found)
-    assert error_shrinkage(errors[:1], np.ones(200_000), 5) == 1.0

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nkcme import presets
 from nkcme.estimators import ESTIMATORS, ConditionalEstimator
 
 TINY: dict[str, dict[str, Any]] = {
@@ -21,7 +22,7 @@ TINY: dict[str, dict[str, Any]] = {
     "DeepFeatureCME": {"hidden": (8, 8), "epochs": 1, "random_state": 0},
     "KernelCME": {"random_state": 0},
     "MDN": {"hidden": (8,), "n_components": 3, "epochs": 1, "random_state": 0},
-    "NKCME": {"hidden": (8,), "n_atoms": 10, "epochs": 1, "random_state": 0},
+    "NKCME": presets.QUICK | {"hidden": (8,), "n_atoms": 10, "epochs": 1, "random_state": 0},
     "SplineFlow": {
         "n_layers": 2,
         "n_bins": 4,

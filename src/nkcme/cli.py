@@ -139,8 +139,8 @@ def fit(
         str,
         typer.Option(
             metavar="NAME",
-            help="default; sharp, which is better and slower; or the paper's recipes: paper-toy, "
-            "paper-uci-small, paper-uci-large.",
+            help="default; quick, many times faster and less sharp; or the paper's recipes: "
+            "paper-toy, paper-uci-small, paper-uci-large.",
         ),
     ] = "default",
     kernel: Annotated[

@@ -45,6 +45,10 @@ class Parts(NamedTuple):
         deal, part = divmod(member, self.n_parts)
         return np.flatnonzero(self.part[deal] == part)
 
+    def first_deal(self) -> Parts:
+        """Only the first of the deals."""
+        return Parts(self.part[:1], self.n_parts)
+
     def out_of_part(self, deal: int, say: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
         """What the members of a deal say, each of the rows it has not seen: (n_rows, ...).
 
@@ -54,21 +58,3 @@ class Parts(NamedTuple):
         rows = [self.left_out_by(member) for member in members]
         said = [say(member, own) for member, own in zip(members, rows, strict=True)]
         return np.concatenate(said)[np.argsort(np.concatenate(rows))]
-
-
-def error_shrinkage(errors: np.ndarray, weight: np.ndarray, n_members: int) -> np.ndarray:
-    """How much smaller the error of all members' mean is than that of the mean out of part.
-
-    ``errors`` (n_deals, n_rows, d) are those of single members out of part. Given the table,
-    members are alike and independent, so that a mean of k of them has the squared error b + v / k,
-    whichever they are: out of part k is the number of deals, for new rows the number of members.
-    v is the variance between deals. Gives the ratio of root mean squared errors, (d,); one deal
-    tells nothing, and gives ones.
-    """
-    n_deals = len(errors)
-    if n_deals == 1:
-        return np.ones(errors.shape[-1])
-    square = np.average(np.square(errors.mean(axis=0)), axis=0, weights=weight)
-    v = np.average(errors.var(axis=0, ddof=1), axis=0, weights=weight)
-    left = 1.0 - v * (1.0 / n_deals - 1.0 / n_members) / np.maximum(square, 1e-30)
-    return np.sqrt(np.clip(left, 0.25, 1.0))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_diabetes
 
+from nkcme import presets
 from nkcme.bench.specs import floor_under, published
 from nkcme.commands import Note, evaluate_table, predict_table, report_table
 from nkcme.datasets.toy import N_DRAWS, N_TRAIN, evaluate_was1, load_toy, was1_floor
@@ -56,7 +57,9 @@ def fit_ring(seed: int) -> dict[str, Any]:
     """Fit the ring with the default model and score it as the paper does, times 100."""
     toy = load_toy("ring")
     seeds = range(seed, seed + N_SEEDS)
-    models = NKCME(random_state=seed).fit_many([toy.make(N_TRAIN, s) for s in seeds])
+    models = NKCME(**presets.QUICK, random_state=seed).fit_many(
+        [toy.make(N_TRAIN, s) for s in seeds]
+    )
     samplers = (partial(model.sample, n_samples=N_DRAWS, method="herd") for model in models)
     scores = [
         100 * evaluate_was1(toy, sampler, s) for s, sampler in zip(seeds, samplers, strict=True)

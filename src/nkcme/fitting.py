@@ -18,7 +18,7 @@ from nkcme.tables import read_table, split_target
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    "sharp": presets.SHARP,
+    "quick": presets.QUICK,
     "paper-toy": presets.PAPER_TOY,
     "paper-uci-small": presets.PAPER_UCI_SMALL,
     "paper-uci-large": presets.PAPER_UCI_LARGE,

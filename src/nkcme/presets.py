@@ -21,8 +21,18 @@ _TRAINING: dict[str, Any] = {
 #: Trained on all rows, without early stopping, where the estimator would hold some out.
 _ALL_ROWS: dict[str, Any] = {"validation_fraction": 0.0}
 
+#: One network on a fixed grid of atoms, as in the paper, with our training: the default less its
+#: centre, members and map of probabilities. Many times faster to fit, and less sharp.
+QUICK: dict[str, Any] = {
+    "center": "none",
+    "n_members": 1,
+    "recalibrate": False,
+    "atoms": "grid",
+}
+
 _PAPER: dict[str, Any] = (
-    _TRAINING
+    QUICK
+    | _TRAINING
     | _ALL_ROWS
     | {
         "kernel": "gaussian",
@@ -62,15 +72,6 @@ PAPER_UCI_LARGE: dict[str, Any] = _PAPER | {
     "learning_rate": 1e-3,
     "batch_size": 256,
     "epochs": 500,
-}
-
-#: Beyond the paper: atoms that move with a cross-fitted centre, members averaged in the Hilbert
-#: space, probabilities mapped to what new rows show. Sharper, and many times slower to fit.
-SHARP: dict[str, Any] = {
-    "center": "mean",
-    "n_members": 2,
-    "recalibrate": True,
-    "atoms": "quantile",
 }
 
 #: The columns of the paper's tables.

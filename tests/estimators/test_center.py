@@ -12,22 +12,50 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 
 import nkcme
-from nkcme import NKCME, training
+from nkcme import NKCME, presets, training
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators import center as centers
+from nkcme.estimators import center_networks, center_regressors
 from nkcme.estimators.base import Encoded, TrainingInterrupted
+from nkcme.estimators.center import stacked
 from nkcme.persistence import read_model, write_model
 
 RNG = np.random.default_rng(0)
-SMALL = {"hidden": (16,), "n_atoms": 40, "epochs": 150, "random_state": 0, "batch_size": 64}
+SMALL = presets.QUICK | {
+    "hidden": (16,),
+    "n_atoms": 40,
+    "epochs": 150,
+    "random_state": 0,
+    "batch_size": 64,
+}
 QUICK = SMALL | {"epochs": 2}
+
+
+def small(**changes):
+    return NKCME(**SMALL | changes)
+
+
+def quick(**changes):
+    return NKCME(**QUICK | changes)
+
+
+@pytest.fixture(autouse=True)
+def short_networks(monkeypatch):
+    """Networks of a centre learn for as long as it takes; here it is enough that they do."""
+    for name, recipe in list(center_networks.NETWORKS.items()):
+        own = recipe(1)
+        quick = own._replace(hidden=(32,), descent=own.descent._replace(n_steps=300), batch_size=64)
+        monkeypatch.setitem(center_networks.NETWORKS, name, lambda n_rows, quick=quick: quick)
 
 
 def encoded(x, y, weight=None):
     x, y = np.asarray(x, np.float32), np.asarray(y, np.float32).reshape(len(x), -1)
     weight = np.ones(len(x)) if weight is None else weight
     return Encoded(x, y, weight, None, None, len(x), 0)
+
+
+def cross_fitted(regressor, data, parts):
+    return center_regressors.begin_regressors([regressor], [data], [parts])()[0][0]
 
 
 @pytest.fixture(scope="module")
@@ -46,48 +74,63 @@ def test_a_centre_of_noise_is_next_to_nothing():
     data, parts = encoded(x, y), Parts.deal(300, 5, 1, seed=0)
     boosting = HistGradientBoostingRegressor(max_iter=50, min_samples_leaf=2)
     assert np.std(y - boosting.fit(x, y).predict(x)) < 0.5 * np.std(y)
-    base, said = centers.fit_regressors(boosting, data, parts)
-    fit = centers.CenterFit.of(data, parts, {"base0": base}, {"base0": said})
+    base, said = cross_fitted(boosting, data, parts)
+    fit = stacked(data, parts, {"base00": base}, [said])
     assert fit.center.weights[0, 0] < 0.3
-    assert fit.spread[0] > 0.95 * np.std(y)
+    assert fit.center.scale[0] > 0.95 * np.std(y)
 
 
 def test_what_is_said_out_of_part_is_what_a_stranger_says():
     x, y = RNG.normal(size=(60, 2)), RNG.normal(size=60)
-    data, parts = encoded(x, y), Parts.deal(60, 5, 1, seed=0)
-    base, said = centers.fit_regressors(LinearRegression(), data, parts)
-    for member in range(5):
+    data, parts = encoded(x, y), Parts.deal(60, 5, 2, seed=0)
+    base, said = cross_fitted(LinearRegression(), data, parts)
+    for member in range(10):
         rows, held = parts.rows_of(member), parts.left_out_by(member)
         stranger = LinearRegression().fit(data.x[rows], data.y[rows, 0])
-        np.testing.assert_allclose(said[0, held, 0], stranger.predict(data.x[held]), rtol=1e-4)
+        np.testing.assert_allclose(
+            said[member // 5, held, 0], stranger.predict(data.x[held]), rtol=1e-4
+        )
     all_say = [one.predict(data.x) for of_part in base.models for one in of_part]
-    np.testing.assert_allclose(base.predict(data.x)[:, 0], np.mean(all_say, axis=0), rtol=1e-6)
+    np.testing.assert_allclose(base.members(data.x)[..., 0], all_say, rtol=1e-6)
 
 
-def test_the_stack_is_the_best_of_its_bases_out_of_part():
-    """y = first + 2 second, and both are bases: least squares knows the answer."""
-    first, second = RNG.normal(size=(2, 400))
-    data = encoded(RNG.normal(size=(400, 1)), first + 2 * second)
-    parts = Parts.deal(400, 5, 1, seed=0)
-    said = {
-        "a": first[None, :, None],
-        "b": second[None, :, None],
-        "c": RNG.normal(size=(1, 400, 1)),
-    }
-    fit = centers.CenterFit.of(data, parts, dict.fromkeys(said), said)
-    np.testing.assert_allclose(fit.center.weights[:, 0], [1, 2, 0], atol=1e-3)
-    assert fit.spread[0] < 1e-3
+def test_fits_in_other_processes_are_the_same(monkeypatch):
+    x, y = RNG.normal(size=(60, 2)), RNG.normal(size=60)
+    data, parts = encoded(x, y), Parts.deal(60, 2, 1, seed=0)
+    boosting = HistGradientBoostingRegressor(max_iter=5, max_features=0.5)
+    base, said = cross_fitted(boosting, data, parts)
+    monkeypatch.setattr(center_regressors, "_WORTH_PROCESSES", 1)
+    monkeypatch.setattr(center_regressors.os, "cpu_count", lambda: 4)
+    elsewhere, also_said = cross_fitted(boosting, data, parts)
+    np.testing.assert_array_equal(also_said, said)
+    np.testing.assert_array_equal(elsewhere.members(data.x), base.members(data.x))
+
+
+def test_a_centre_is_as_sharp_as_all_its_members_will_be():
+    """Members that err each for itself: the mean of two deals has v / 2, that of all ten v / 10,
+    and the scale of new rows is that of all."""
+    truth = RNG.normal(size=20_000)
+    data = encoded(RNG.normal(size=(20_000, 1)), truth + 0.5 * RNG.normal(size=20_000))
+    parts = Parts.deal(20_000, 5, 2, seed=0)
+    said = truth[:, None] + RNG.normal(size=(2, 20_000, 1))
+    fit = stacked(data, parts, {"base00": None}, [said])
+    w = fit.center.weights[0, 0]
+    error = lambda k: np.sqrt(0.25 + (1 - w) ** 2 + w**2 / k)  # noqa: E731
+    assert fit.center.scale[0] == pytest.approx(error(10), rel=0.02)
+    assert fit.unit()[0] == pytest.approx(error(2), rel=0.02)
+    for deal in (None, 1):
+        assert np.std(fit.residuals(data.y, deal)) == pytest.approx(1.0, rel=0.02)
 
 
 def test_whole_weights_are_repetitions_to_a_regressor():
     x, y = RNG.normal(size=(40, 2)), RNG.normal(size=40)
     weight = np.where(np.arange(40) < 10, 5.0, 1.0)
     parts = Parts.deal(40, 5, 1, seed=0)
-    _, weighted = centers.fit_regressors(LinearRegression(), encoded(x, y, weight), parts)
-    _, plain = centers.fit_regressors(LinearRegression(), encoded(x, y), parts)
+    _, weighted = cross_fitted(LinearRegression(), encoded(x, y, weight), parts)
+    _, plain = cross_fitted(LinearRegression(), encoded(x, y), parts)
     assert np.abs(weighted - plain).max() > 1e-3
     with pytest.raises(NkcmeError, match="KNeighborsRegressor as a centre does not take"):
-        centers.fit_regressors(KNeighborsRegressor(), encoded(x, y, weight), parts)
+        cross_fitted(KNeighborsRegressor(), encoded(x, y, weight), parts)
 
 
 # --- the estimator --------------------------------------------------------------------------------
@@ -95,19 +138,19 @@ def test_whole_weights_are_repetitions_to_a_regressor():
 
 def test_a_linear_centre_on_a_line_gives_the_normal_that_is_there(line):
     """The residual of a right centre is N(0, 0.1^2) whatever x."""
-    model = NKCME(center=LinearRegression(), atoms="quantile", **SMALL).fit(*line)
+    model = small(center=LinearRegression(), atoms="quantile").fit(*line)
     x = np.array([[-0.9, 0.0], [0.0, 0.5], [0.9, -0.5]])
     dist = model.predict_dist(x)
     np.testing.assert_allclose(dist.mean(), 10 * x[:, 0], atol=0.05)
     np.testing.assert_allclose(dist.std(), 0.1, rtol=0.35)
-    np.testing.assert_allclose(model.center_.predict(model._encode(x)).shape, (3, 1))
+    assert model.center_.at(model._encode(x)).mean.shape == (3, 1)
     y = np.linspace(-1, 1, 4001)
     density = dist[1].pdf(y, grid=True)[0]
     assert np.trapezoid(density, y) == pytest.approx(1.0, abs=2e-3)
 
 
 def test_what_is_nearly_certain_needs_a_centre(line):
-    fixed, moving = (NKCME(center=c, atoms="quantile", **SMALL) for c in ("none", "mean"))
+    fixed, moving = (small(center=c, atoms="quantile") for c in ("none", "mean"))
     x = RNG.uniform(-1, 1, size=(200, 2))
     y = 10 * x[:, 0] + 0.1 * RNG.normal(size=200)
     blunt, sharp = (m.fit(*line).predict_dist(x).crps(y).mean() for m in (fixed, moving))
@@ -117,27 +160,78 @@ def test_what_is_nearly_certain_needs_a_centre(line):
 
 def test_a_centre_moves_with_the_units_of_y(line):
     x, y = line
-    one = NKCME(center=LinearRegression(), **QUICK).fit(x, y)
-    other = NKCME(center=LinearRegression(), **QUICK).fit(x, 1000 - 7 * y[:, None])
+    one = quick(center=LinearRegression()).fit(x, y)
+    other = quick(center=LinearRegression()).fit(x, 1000 - 7 * y[:, None])
     assert one.predict(x).shape == (600,)
     assert other.predict(x).shape == (600, 1)
-    same = NKCME(center=LinearRegression(), **QUICK).fit(x, 3 + 2 * y)
+    same = quick(center=LinearRegression()).fit(x, 3 + 2 * y)
     np.testing.assert_allclose(same.predict(x), 3 + 2 * one.predict(x), atol=0.01)
 
 
 def test_several_outputs_have_centres_of_their_own(line):
     x, y = line
     pair = np.stack([y, -x[:, 1]], axis=1)
-    model = NKCME(center=[LinearRegression(), "network"], **QUICK).fit(x, pair)
-    assert model.center_.weights.shape == (2, 2)
+    model = quick(center=[LinearRegression(), "network"]).fit(x, pair)
+    assert model.center_.weights.shape == (3, 2)  # two kinds of networks
     np.testing.assert_allclose(model.predict(x), pair, atol=1.5)
+
+
+def test_a_centre_that_knows_its_rows_by_heart_fools_nobody(line):
+    """The nearest neighbour of a row in its own table is itself, and leaves nothing; but residuals
+    are those of strangers, and so intervals hold rows that are new."""
+    x = np.random.default_rng(2).uniform(-1, 1, size=(600, 2))
+    y = 10 * x[:, 0] + np.random.default_rng(3).normal(size=600)
+    new = np.random.default_rng(4).uniform(-1, 1, size=(500, 2))
+    truth = 10 * new[:, 0] + np.random.default_rng(5).normal(size=500)
+    model = small(center=KNeighborsRegressor(1), n_members=2, recalibrate=True).fit(x, y)
+    low, high = model.predict_interval(new, coverage=0.9).T
+    assert 0.82 < np.mean((low <= truth) & (truth <= high)) < 0.96
+
+
+def test_a_scale_that_depends_on_x_is_found():
+    """y = N(0, s(x)^2) with s from 0.1 to 3: log s by boosting is near it, up to a constant that
+    the units take up."""
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, size=(2000, 1))
+    s = np.exp(1.7 * x[:, 0])
+    model = small(center="mean-scale", epochs=20).fit(x, s * rng.normal(size=2000))
+    at = np.array([[-0.9], [0.0], [0.9]])
+    placed = model.center_.at(model._encode(at))
+    ratio = placed.scale[:, 0] / placed.scale[1, 0]
+    np.testing.assert_allclose(ratio, np.exp(1.7 * at[:, 0]), rtol=0.35)
+    np.testing.assert_allclose(
+        model.predict_dist(at).std() / np.exp(1.7 * at[:, 0]), 1.0, rtol=0.35
+    )
+
+
+@pytest.mark.parametrize("outcome", ["line", "two branches"])
+def test_the_default_has_a_centre_where_it_helps(outcome, line):
+    """Of two branches the mean is nowhere near y: a centre only adds the noise of its estimate."""
+    x, y = line
+    if outcome == "two branches":
+        rng = np.random.default_rng(7)
+        y = np.where(rng.uniform(size=600) < 0.5, -1, 1) * (2 + x[:, 0])
+    model = small(center="auto", recalibrate="auto", atoms="quantile").fit(x, y)
+    assert (model.center_ is not None) == (outcome == "line")
+    assert model.recalibration_ is not None
+
+
+@pytest.mark.parametrize("n", [2, 19, 20])
+def test_few_rows_are_not_dealt(n):
+    x, y = RNG.normal(size=(n, 1)), RNG.normal(size=n)
+    model = quick(center="auto", recalibrate="auto", n_members=None, epochs=1).fit(x, y)
+    assert (model.recalibration_ is not None) == (n == 20)
+    assert np.isfinite(model.predict(x)).all()
+    if n < 20:
+        with pytest.raises(NkcmeError, match=f"at least 20 different rows .* got {n}"):
+            quick(center="mean").fit(x, y)
 
 
 def test_members_are_averaged_in_the_hilbert_space(line):
     x, y = line
-    model = NKCME(n_members=3, **QUICK).fit(x, y)
+    model = quick(n_members=3).fit(x, y)
     assert len(model.model_.raw_bandwidth) == 3
-    alone = NKCME(**QUICK).fit(x, y)
+    alone = quick().fit(x, y)
     first = jax.tree.map(lambda leaf: leaf[:1], model.model_)
     for ours, theirs in zip(jax.tree.leaves(first), jax.tree.leaves(alone.model_), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
@@ -155,17 +249,16 @@ def test_members_are_averaged_in_the_hilbert_space(line):
 def test_recalibration_puts_a_wrong_spread_right():
     """A network that was hardly trained predicts next to the whole range for every x; mapped, its
     intervals hold what they should of rows it has never seen."""
-    x = RNG.normal(size=(2000, 1))
-    y = RNG.standard_t(3, size=2000)
-    train, test = slice(0, 1000), slice(1000, None)
-    raw, mapped = (
-        NKCME(recalibrate=r, **QUICK | {"epochs": 1}).fit(x[train], y[train]) for r in (False, True)
-    )
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(4000, 1))
+    y = rng.standard_t(3, size=4000)
+    train, test = slice(0, 2000), slice(2000, None)
+    raw, mapped = (quick(recalibrate=r, epochs=1).fit(x[train], y[train]) for r in (False, True))
     pits = [m.predict_dist(x[test]).cdf(y[test]) for m in (raw, mapped)]
     off = [np.abs(np.mean(pit[:, None] < np.linspace(0.1, 0.9, 9), axis=0)
                   - np.linspace(0.1, 0.9, 9)).max() for pit in pits]  # fmt: skip
     assert off[0] > 0.1
-    assert off[1] < 0.05  # three deviations of a share of 1,000 rows
+    assert off[1] < 0.05  # four deviations of a share of 2,000 rows
     assert raw.recalibration_ is None
     quantiles = mapped.predict_quantiles(x[test], np.linspace(0, 1, 50))
     assert np.all(np.diff(quantiles, axis=1) >= 0)
@@ -173,7 +266,7 @@ def test_recalibration_puts_a_wrong_spread_right():
 
 def test_quantile_atoms_are_dense_where_y_is_and_reach_beyond_it():
     y = np.concatenate([RNG.normal(size=2000), [30.0]])
-    model = NKCME(atoms="quantile", **QUICK).fit(RNG.normal(size=(2001, 1)), y)
+    model = quick(atoms="quantile").fit(RNG.normal(size=(2001, 1)), y)
     z = (y - y.mean()) / y.std()
     atoms = np.asarray(model.model_.atoms.locations)[0, :, 0]
     assert np.all(np.diff(atoms) > 0)
@@ -191,18 +284,18 @@ def test_quantile_atoms_are_dense_where_y_is_and_reach_beyond_it():
 )
 def test_what_cannot_be_is_refused(parameters, told, line):
     with pytest.raises(NkcmeError, match=told):
-        NKCME(**QUICK | parameters).fit(*line)
+        quick(**parameters).fit(*line)
 
 
 def test_recalibration_is_for_one_output(line):
     x, y = line
     with pytest.raises(NkcmeError, match="one output"):
-        NKCME(recalibrate=True, **QUICK).fit(x, np.stack([y, y], axis=1))
+        quick(recalibrate=True).fit(x, np.stack([y, y], axis=1))
 
 
 def test_many_fits_at_once_and_alone_agree(line):
     x, y = line
-    model = NKCME(center=["network"], n_members=2, recalibrate=True, **QUICK)
+    model = quick(center=["network"], n_members=2, recalibrate=True)
     together = model.fit_many([(x, y), (x, np.square(y))], random_states=[3, 4])
     for one, target in zip(together, (y, np.square(y)), strict=True):
         alone = clone(one).fit(x, target)
@@ -221,9 +314,9 @@ def test_a_stopped_fit_goes_on_in_whichever_phase(line, tmp_path):
     class Pressed(training.Interrupts):
         requested = property(lambda self: True, lambda self, value: None)
 
-    parameters = QUICK | {"center": ["network"], "epochs": 30}
-    make = partial(NKCME, **parameters | {"checkpoint": tmp_path / "c"})
-    whole, told = NKCME(**parameters).fit(*line), []
+    make = partial(quick, center=["network"], epochs=30)
+    whole, told = make().fit(*line), []
+    make = partial(make, checkpoint=tmp_path / "c")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "Interrupts", Pressed)
         while len(told) < 100:
@@ -232,7 +325,8 @@ def test_a_stopped_fit_goes_on_in_whichever_phase(line, tmp_path):
                 break
             except TrainingInterrupted as stop:
                 told.append(str(stop))
-    assert [bool(re.search("while the centre", line)) for line in told] == [True] * 19 + [False] * 2
+    in_center = [bool(re.search("while the centre", line)) for line in told]
+    assert in_center == [True] * 4 + [False] * 2  # two kinds of networks, then the embedding
     for ours, theirs in zip(*(jax.tree.leaves(m.model_) for m in (resumed, whole)), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(resumed.predict(line[0]), whole.predict(line[0]))
@@ -240,9 +334,11 @@ def test_a_stopped_fit_goes_on_in_whichever_phase(line, tmp_path):
         make(random_state=1).fit(*line)
 
 
-@pytest.mark.parametrize("parameters", [{"center": "mean", "n_members": 2}, {"center": "mean"}])
+@pytest.mark.parametrize(
+    "parameters", [{"center": "mean-scale", "n_members": 2}, {"center": "auto"}]
+)
 def test_models_are_saved_and_read(parameters, line, tmp_path):
-    model = NKCME(recalibrate=True, atoms="quantile", **QUICK, **parameters).fit(*line)
+    model = quick(recalibrate=True, atoms="quantile", **parameters).fit(*line)
     model.save(tmp_path / "m")
     again = nkcme.load(tmp_path / "m")
     x = line[0][:50]
@@ -251,7 +347,7 @@ def test_models_are_saved_and_read(parameters, line, tmp_path):
 
 
 def test_a_regressor_of_ones_own_is_not_saved(line, tmp_path):
-    model = NKCME(center=KNeighborsRegressor(), **QUICK).fit(*line)
+    model = quick(center=KNeighborsRegressor()).fit(*line)
     with pytest.raises(NkcmeError, match="cannot be saved"):
         model.save(tmp_path / "m")
     assert not (tmp_path / "m").exists()
@@ -259,7 +355,7 @@ def test_a_regressor_of_ones_own_is_not_saved(line, tmp_path):
 
 def test_files_of_the_version_before_are_read(line, tmp_path):
     """They knew one member, without an axis for it, and none of the parameters of this page."""
-    model = NKCME(**QUICK).fit(*line)
+    model = quick().fit(*line)
     model.save(tmp_path / "m")
     config, arrays = read_model(tmp_path / "m")
     arrays = {k: v[0] if k.startswith("model") else v for k, v in arrays.items()}
@@ -278,13 +374,16 @@ def test_files_of_the_version_before_are_read(line, tmp_path):
         lambda a: a | {"solution/center/weights": a["solution/center/weights"][:1]},
         lambda a: a | {"solution/recalibration": a["solution/recalibration"][::-1].copy()},
         lambda a: {k: v for k, v in a.items() if k != "solution/recalibration"},
-        lambda a: {k: v for k, v in a.items() if "/base0/" not in k},
-        lambda a: {k: v for k, v in a.items() if "/base1/0/" not in k},
+        lambda a: {k: v for k, v in a.items() if "/early/" not in k},
+        lambda a: {k: v for k, v in a.items() if "/base00/" not in k},
+        lambda a: {k: v for k, v in a.items() if "/base00/0/" not in k},
+        lambda a: {k: v for k, v in a.items() if "/late/" not in k or "bias" not in k},
+        lambda a: {k: v for k, v in a.items() if "/center/" not in k},
         lambda a: a | {"solution/center/base9/x": np.zeros(1)},
     ],
 )
 def test_damaged_files_are_refused(change, line, tmp_path):
-    model = NKCME(center="mean", recalibrate=True, **QUICK).fit(*line)
+    model = quick(center="mean", recalibrate=True).fit(*line)
     model.save(tmp_path / "m")
     config, arrays = read_model(tmp_path / "m")
     write_model(tmp_path / "m", config, change(arrays))

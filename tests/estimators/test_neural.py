@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nkcme import NKCME, presets
-from nkcme.estimators.neural import MIN_BANDWIDTH
+from nkcme.estimators.neural_embedding import MIN_BANDWIDTH
 
 
 def test_the_papers_bandwidth_cannot_vanish_where_values_repeat_on_atoms():

@@ -11,7 +11,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,6 +66,9 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 class ConditionalEstimator(RegressorMixin, BaseEstimator):
     """A regressor that predicts the whole distribution of y."""
+
+    #: Parameters that files of earlier versions lack, as those versions did without them.
+    _BEFORE: ClassVar[dict[str, Any]] = {}
 
     # What a subclass must have among its parameters.
     standardize: bool
@@ -317,7 +320,7 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         known = set(cls._get_param_names())
         if not isinstance(parameters, dict) or set(parameters) - known:
             raise ModelFileError(f"the parameters of this model are not those of {cls.__name__}")
-        estimator = cls(**{k: _from_json(v) for k, v in parameters.items()})
+        estimator = cls(**cls._BEFORE | {k: _from_json(v) for k, v in parameters.items()})
         estimator.encoder_ = TableEncoder.from_config(config.get("encoder"))
         estimator.scaler_ = TargetScaler.from_config(config.get("scaler"))
         estimator.n_outputs_ = len(estimator.scaler_.location)

@@ -2,76 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jax import Array
 from sklearn.cluster import KMeans
 
+from nkcme import presets
 from nkcme.atoms import Atoms
 from nkcme.crossfit import Parts
 from nkcme.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators import center as centers
 from nkcme.estimators.base import Encoded, need_array
-from nkcme.estimators.trained import Descent, Fitted, Replica, TrainedEstimator, padded
-from nkcme.kernels import KERNELS, DensityKernel, kernel_class
-from nkcme.networks import HEADS, MLP
-from nkcme.objectives import rkhs_loss, sq_loss
+from nkcme.estimators.center import Center, CenterFit, check_center, fit_centers
+from nkcme.estimators.neural_embedding import (
+    NeuralEmbedding,
+    Spec,
+    energy_of_atoms,
+    make_task,
+    mean_bandwidth,
+    mean_weights,
+    weights_out_of_part,
+)
+from nkcme.estimators.trained import Fitted, Replica, TrainedEstimator, padded
+from nkcme.kernels import KERNELS
+from nkcme.networks import HEADS
 from nkcme.parameters import need_number, need_one_of, need_whole, need_wholes
 from nkcme.phases import Phases
 from nkcme.recalibration import N_STEPS, Recalibration, counts, counts_of_more_members
-from nkcme.training import Objective, Task
-
-
-class NeuralEmbedding(eqx.Module):
-    """x -> sum_a f_a(x) k(eta_a, .), with f a network and k of a learned bandwidth."""
-
-    network: MLP
-    raw_bandwidth: Array  # softplus of it is added to the floor
-    atoms: Atoms
-    bandwidth_floor: Array
-    kernel_name: str = eqx.field(static=True)
-
-    @property
-    def kernel(self) -> DensityKernel:
-        bandwidth = self.bandwidth_floor + jax.nn.softplus(self.raw_bandwidth)
-        return kernel_class(self.kernel_name)(bandwidth)
-
-    def weights(self, x: Array) -> Array:
-        """Weights (n, m) at inputs (n, p), as trained: not yet divided by their sum."""
-        return jax.vmap(self.network)(x)
+from nkcme.training import Checkpoint, Task
 
 
 class NKCME(TrainedEstimator):
     """Neural-kernel conditional mean embedding: P(y | x) of any shape, from a table.
 
-    The defaults are for people: better than the paper's recipe at a fraction of its cost. The
-    paper's own are in `nkcme.presets`.
+    The defaults are for people: sharper than the paper's recipe, calibrated, and nothing to tune.
+    `presets.QUICK` is one network without the rest, many times faster to fit; the paper's own
+    recipes are in `nkcme.presets`, too.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplace", "cauchy"}
         The density kernel in which distributions are embedded.
-    center : {"none", "mean"}, regressor or list
+    center : {"auto", "none", "mean", "mean-scale"}, regressor or list
         What atoms move with. "none": nothing, they stay where they are for every x. "mean": a
         prediction m(x) of the mean, stacked of networks and gradient boosting; the embedding is
-        then that of y - m(x), as sharp where y is certain as it is wide where it is not. Or your
-        own: any scikit-learn regressor, or a list of them, in which "network" stands for ours.
-        The centre is cross-fitted.
-    n_members : int
+        then that of y - m(x), as sharp where y is certain as it is wide where it is not.
+        "mean-scale": that of (y - m(x)) / s(x), with s(x) by boosting. Or your own: any
+        scikit-learn regressor, or a list of them, in which "network" stands for ours. The centre is
+        cross-fitted. "auto": "mean", unless "none" is better on rows that were not trained on; it
+        is not tried where the mean explains most of y.
+    n_members : int or None
         How many networks are averaged in the Hilbert space; where there is cross-fitting (a
-        centre, or recalibration), so many for each of five parts.
-    recalibrate : bool
+        centre, or recalibration), so many for each of five parts. None: chosen from n.
+    recalibrate : bool or "auto"
         Map predicted probabilities so that they are right on average over rows that were not
-        trained on. For weights on the simplex and one output.
+        trained on. For weights on the simplex and one output; "auto" does it for those.
     atoms : {"grid", "quantile"}
         Where the locations eta_a are that carry weights. "grid": evenly over the range of y.
         "quantile": half of them where y is, half evenly over a range a little wider. For several
@@ -150,10 +139,10 @@ class NKCME(TrainedEstimator):
         self,
         *,
         kernel: str = "gaussian",
-        center: Any = "none",
-        n_members: int = 1,
-        recalibrate: bool = False,
-        atoms: str = "grid",
+        center: Any = "auto",
+        n_members: int | None = None,
+        recalibrate: bool | str = "auto",
+        atoms: str = "quantile",
         n_atoms: int = 100,
         hidden: Sequence[int] = (64, 64, 64),
         activation: str = "relu",
@@ -211,92 +200,137 @@ class NKCME(TrainedEstimator):
 
     def _train(self, datasets: Sequence[Encoded]) -> list[_Ensemble]:
         self._check_parameters()
-        n_outputs = datasets[0].y.shape[1]
-        if self.recalibrate and n_outputs > 1:
+        n_rows, n_outputs = datasets[0].n_rows, datasets[0].y.shape[1]
+        if self.recalibrate is True and n_outputs > 1:
             raise NkcmeError(f"recalibrate is for one output, and y has {n_outputs}; leave it out")
-        honest = self._is_centred or self.recalibrate
-        parts = [
-            Parts.deal(len(d.x), N_PARTS, self.n_members, d.seed) if honest else None
+        least = min(len(data.x) for data in datasets)
+        centred, honest = not self._is("none"), self._recalibrates(n_outputs)
+        if least < MIN_ROWS:
+            if self.recalibrate is True or not (self._is("auto") or self._is("none")):
+                raise NkcmeError(
+                    f"a centre and recalibration need at least {MIN_ROWS} different rows to hold "
+                    f'some out; got {least}: leave both to "auto", or turn them off'
+                )
+            centred = honest = False
+        n_deals = self.n_members or (default_members(n_rows) if centred or honest else 1)
+        tasks = [
+            _Task(d, Parts.deal(len(d.x), N_PARTS, n_deals, d.seed) if centred or honest else None)
             for d in datasets
         ]
-        fits: Sequence[centers.CenterFit | None] = [None] * len(datasets)
         checkpoint = self._checkpoint_file()
-        if self._is_centred:
-            phases = None if checkpoint is None else Phases(checkpoint)
-            checkpoint = None if phases is None else phases.phase("embedding")
-            fits = centers.fit_centers(
-                self._bases(),
-                datasets,
-                [dealt for dealt in parts if dealt is not None],
-                phases=phases,
-                fingerprint=self._fingerprint(datasets) if phases is not None else "",
-                verbose=self.verbose,
+        if not centred:
+            return self._ensembles(tasks, n_deals, checkpoint)
+        phases = None if checkpoint is None else Phases(checkpoint)
+        phase = lambda name: None if phases is None else phases.phase(name)  # noqa: E731
+        fits = fit_centers(
+            self.center,
+            datasets,
+            [task.parts for task in tasks if task.parts is not None],
+            phases=phases,
+            fingerprint=self._fingerprint(datasets) if phases is not None else "",
+            verbose=self.verbose,
+        )
+        around = [task._replace(center=fit) for task, fit in zip(tasks, fits, strict=True)]
+        found = self._ensembles(around, n_deals, phase("embedding"))
+        if not self._is("auto") or any(one.interrupted for one in found):
+            return found
+        return self._without_centre_where_better(found, around, n_deals, phase)
+
+    def _without_centre_where_better(
+        self,
+        found: list[_Ensemble],
+        tasks: Sequence[_Task],
+        n_deals: int,
+        phase: Callable[[str], Checkpoint | None],
+    ) -> list[_Ensemble]:
+        """Where a centre explains little, members of one deal without it are asked of rows out of
+        part; where they are better, all members learn without it. What explains nothing at all is
+        no centre."""
+        worse = [i for i, task in enumerate(tasks) if task.explained() == 0.0]
+        doubtful = [i for i, task in enumerate(tasks) if 0.0 < task.explained() < 0.5]
+        if doubtful:
+            alone = [tasks[i].uncentred().of_first_deal() for i in doubtful]
+            trial = self._ensembles(alone, 1, phase("trial"))
+            if any(one.interrupted for one in trial):
+                return [one._replace(interrupted=True) for one in found]
+            worse += [
+                i
+                for i, without, task in zip(doubtful, trial, alone, strict=True)
+                if _energy_out_of_part(without.model, task)
+                < _energy_out_of_part(found[i].model, tasks[i])
+            ]
+        if worse:
+            fixed = self._ensembles(
+                [tasks[i].uncentred() for i in worse], n_deals, phase("uncentred")
             )
-        left = [_residuals(data, fit) for data, fit in zip(datasets, fits, strict=True)]
+            found = list(found)
+            for i, one in zip(worse, fixed, strict=True):
+                found[i] = one
+        return found
+
+    def _is(self, center: str) -> bool:
+        return isinstance(self.center, str) and self.center == center
+
+    def _recalibrates(self, n_outputs: int) -> bool:
+        if isinstance(self.recalibrate, str):  # "auto"
+            return n_outputs == 1 and self._reading() == "atomic" and self.head == "simplex"
+        return bool(self.recalibrate)
+
+    def _ensembles(
+        self, tasks: Sequence[_Task], n_deals: int, checkpoint: Checkpoint | None
+    ) -> list[_Ensemble]:
+        """The members of all data sets train as one program."""
         members = [
             [
-                Replica(i, None if dealt is None else dealt.rows_of(j), _member_seed(data.seed, j))
-                for j in range(self.n_members if dealt is None else dealt.n_members)
+                Replica(
+                    i,
+                    None if task.parts is None else task.parts.rows_of(j),
+                    _member_seed(task.data.seed, j),
+                )
+                for j in range(n_deals if task.parts is None else task.parts.n_members)
             ]
-            for i, (data, dealt) in enumerate(zip(datasets, parts, strict=True))
+            for i, task in enumerate(tasks)
         ]
         replicas = [one for group in members for one in group]
-        fitted = iter(self._train_replicas(left, replicas, checkpoint))
+        fitted = iter(self._train_replicas([task.left() for task in tasks], replicas, checkpoint))
         return [
-            self._ensemble([next(fitted) for _ in group], data, dealt, fit)
-            for group, data, dealt, fit in zip(members, left, parts, fits, strict=True)
+            self._ensemble([next(fitted) for _ in group], task)
+            for group, task in zip(members, tasks, strict=True)
         ]
 
-    @property
-    def _is_centred(self) -> bool:
-        return not (isinstance(self.center, str) and self.center == "none")
-
-    def _bases(self) -> dict[str, Any]:
-        """What the centre is stacked of, by name; "network" stands for ours."""
-        if isinstance(self.center, str):
-            chosen: list[Any] = ["network", centers.default_boosting()]
-        else:
-            chosen = list(self.center) if isinstance(self.center, list | tuple) else [self.center]
-        return {f"base{i}": base for i, base in enumerate(chosen)}
-
-    def _ensemble(
-        self,
-        members: list[Fitted],
-        data: Encoded,
-        parts: Parts | None,
-        fit: centers.CenterFit | None,
-    ) -> _Ensemble:
+    def _ensemble(self, members: list[Fitted], task: _Task) -> _Ensemble:
         """The members of one data set as one model, recalibrated if asked to."""
         model = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(one.model for one in members))
         histories = [one.history for one in members]
         history = {name: np.mean([h[name] for h in histories], axis=0) for name in histories[0]}
         history["step"] = histories[0]["step"]
         recalibration = None
-        if self.recalibrate and parts is not None:
-            recalibration = self._recalibration(model, data, parts)
+        if task.parts is not None and self._recalibrates(task.data.y.shape[1]):
+            recalibration = self._recalibration(model, task, task.parts)
         first = members[0]
         return _Ensemble(
             model,
             history,
             first.n_steps,
             first.interrupted,
-            None if fit is None else fit.center,
+            None if task.center is None else task.center.center,
             recalibration,
         )
 
-    def _recalibration(self, model: NeuralEmbedding, data: Encoded, parts: Parts) -> Recalibration:
+    def _recalibration(self, model: NeuralEmbedding, task: _Task, parts: Parts) -> Recalibration:
         """From what is said of rows out of part, by one deal and by all, which are still fewer
         than speak of new rows."""
-        weight = data.weight * (data.n_rows / data.weight.sum())
+        weight = task.data.weight * (task.data.n_rows / task.data.weight.sum())
+        left = task.left()
 
         def seen(weights: np.ndarray) -> np.ndarray:
             embedding = self._embedding(model, summing_to_one(weights), 0.0, 1.0)
-            return counts(embedding.cdf(data.y[:, 0]), weight)
+            return counts(embedding.cdf(left.y[:, 0]), weight)
 
-        total = np.zeros((len(data.x), model.atoms.locations.shape[1]), np.float32)
+        total = np.zeros((len(left.x), model.atoms.locations.shape[1]), np.float32)
         single = np.zeros(N_STEPS)
         for deal in range(parts.n_deals):
-            own = _out_of_part_weights(model, data.x, parts, deal)
+            own = weights_out_of_part(model, left.x, parts, deal)
             single += seen(own) / parts.n_deals
             total += own
         return Recalibration.from_counts(
@@ -309,7 +343,7 @@ class NKCME(TrainedEstimator):
         self.history_ = trained.history
         self.center_ = trained.center
         self.recalibration_ = trained.recalibration
-        self.bandwidth_ = _bandwidth(self.model_)
+        self.bandwidth_ = mean_bandwidth(self.model_)
 
     def _constant(self, data: Encoded) -> Atoms:
         if data.y.shape[1] == 1:
@@ -325,13 +359,13 @@ class NKCME(TrainedEstimator):
         means.fit(data.y, sample_weight=data.weight)
         return Atoms.points(jnp.asarray(means.cluster_centers_))
 
-    def _constant_shape(self, spec: _Spec) -> Atoms:
+    def _constant_shape(self, spec: Spec) -> Atoms:
         locations = jax.ShapeDtypeStruct((spec.n_atoms, spec.n_out), jnp.float32)
         even = spec.n_out == 1 and self.atoms == "grid"
         spacing = jax.ShapeDtypeStruct((), jnp.float32) if even else None
         return Atoms(locations, spacing)  # type: ignore[arg-type]
 
-    def _spec(self, n_in: int, n_out: int, n_steps: int, n_rows: int) -> _Spec:
+    def _spec(self, n_in: int, n_out: int, n_steps: int, n_rows: int) -> Spec:
         floor, decay = self.bandwidth_floor, self.weight_decay
         descent = self._descent(n_steps)
         if decay is None:
@@ -339,7 +373,7 @@ class NKCME(TrainedEstimator):
         # The paper's one rate for everything decays the bandwidth too. With a rate of its own it is
         # left alone: decay would pull it to softplus(0), whatever the data say.
         own_rate = self.bandwidth_learning_rate
-        return _Spec(
+        return Spec(
             n_in=n_in,
             n_out=n_out,
             kernel=self.kernel,
@@ -361,7 +395,7 @@ class NKCME(TrainedEstimator):
         )
 
     @staticmethod
-    def _task(spec: _Spec) -> Task:
+    def _task(spec: Spec) -> Task:
         return make_task(spec)
 
     def _check_own_parameters(self) -> None:
@@ -370,12 +404,14 @@ class NKCME(TrainedEstimator):
         need_one_of("bandwidth_update", self.bandwidth_update, ("joint", "iterative", "fixed"))
         need_one_of("reading", self.reading, ("auto", *READINGS))
         need_one_of("atoms", self.atoms, ("grid", "quantile"))
-        for name in ("n_atoms", "n_members", "bandwidth_period"):
+        for name in ("n_atoms", "bandwidth_period"):
             need_whole(name, getattr(self, name))
-        centers.check_center(self.center)
-        if not isinstance(self.recalibrate, bool | np.bool_):
-            raise NkcmeError(f"recalibrate must be True or False; got {self.recalibrate!r}")
-        if self.recalibrate and self._reading() != "atomic":
+        if self.n_members is not None:
+            need_whole("n_members", self.n_members)
+        check_center(self.center)
+        if not isinstance(self.recalibrate, bool | np.bool_) and self.recalibrate != "auto":
+            raise NkcmeError(f'recalibrate must be True, False or "auto"; got {self.recalibrate!r}')
+        if self.recalibrate is True and self._reading() != "atomic":
             raise NkcmeError(
                 'recalibrate needs weights that are probabilities: head="simplex" and the atomic '
                 f"reading; got head={self.head!r} and reading={self.reading!r}"
@@ -390,14 +426,22 @@ class NKCME(TrainedEstimator):
     # --- prediction ---------------------------------------------------------------------------
 
     def _distribution(self, x: np.ndarray) -> Embedding:
-        weights = summing_to_one(np.asarray(_predict_weights(self.model_, padded(x)))[: len(x)])
+        location, scale, inputs = self._placed(x)
+        said = np.asarray(mean_weights(self.model_, padded(inputs)))[: len(x)]
+        weights = summing_to_one(said)
         if self.recalibration_ is not None:
             weights = self.recalibration_.of_weights(weights)
-        location, scale = self.scaler_.location, self.scaler_.scale
-        if self.center_ is not None:
-            location = location + scale * self.center_.predict(x)
-            scale = scale * self.center_.scale
         return self._embedding(self.model_, weights, location, scale)
+
+    def _placed(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where the atoms lie at encoded inputs, and what the network of weights is told."""
+        location, scale = self.scaler_.location, self.scaler_.scale
+        if self.center_ is None:
+            return location, scale, x
+        placed = self.center_.at(x)
+        # One scale for all x is kept as one: much is then computed once, not row by row.
+        own = self.center_.scale if self.center_.log_scale is None else placed.scale
+        return location + scale * placed.mean, scale * own, placed.inputs
 
     def _embedding(
         self, model: NeuralEmbedding, weights: np.ndarray, location: Any, scale: Any
@@ -406,7 +450,7 @@ class NKCME(TrainedEstimator):
             atoms=np.asarray(model.atoms.locations[0]),
             weights=weights,
             kernel=model.kernel_name,
-            bandwidth=_bandwidth(model),
+            bandwidth=mean_bandwidth(model),
             location=location,
             scale=scale,
             reading=self._reading(),
@@ -422,10 +466,14 @@ class NKCME(TrainedEstimator):
 
     # --- files --------------------------------------------------------------------------------
 
+    _BEFORE = presets.QUICK
+
     def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         learned, arrays = super()._learned()
-        n_members = len(self.model_.raw_bandwidth)
-        return learned | {"n_members": n_members}, arrays
+        of_file = {"n_members": len(self.model_.raw_bandwidth)}
+        if self.center_ is not None:
+            of_file["n_inputs"] = self.center_.n_inputs(self.encoder_.n_outputs)
+        return learned | of_file, arrays
 
     def _solution(self) -> dict[str, np.ndarray]:
         arrays: dict[str, np.ndarray] = {}
@@ -435,17 +483,17 @@ class NKCME(TrainedEstimator):
             arrays[_RECALIBRATION] = self.recalibration_.values
         return arrays
 
+    def _n_inputs(self, config: dict[str, Any]) -> int:
+        return _whole(config, "n_inputs", self.encoder_.n_outputs)
+
     def _leading_axes(self, config: dict[str, Any]) -> tuple[int, ...]:
-        n_members = config.get("n_members", 1)
-        if not isinstance(n_members, int) or n_members < 1:
-            raise ModelFileError(f"n_members must be a whole number; the file says {n_members!r}")
-        return (n_members,)
+        return (_whole(config, "n_members", 1),)
 
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         if "n_members" not in config:  # of a version that knew one member only
             arrays = {k: v[None] if k.startswith("model") else v for k, v in arrays.items()}
         super()._relearn(config, arrays)
-        self.bandwidth_ = _bandwidth(self.model_)
+        self.bandwidth_ = mean_bandwidth(self.model_)
         if not (np.isfinite(self.bandwidth_) and self.bandwidth_ > 0):
             raise ModelFileError(f"the bandwidth of this model is {self.bandwidth_}")
 
@@ -459,16 +507,19 @@ class NKCME(TrainedEstimator):
                 self.recalibration_ = Recalibration(values)
             except NkcmeError as error:
                 raise ModelFileError(str(error)) from error
-        if bool(self.recalibrate) != (values is not None):
+        if self.recalibrate != "auto" and self.recalibrate != (values is not None):
             raise ModelFileError("the model file and its parameters disagree on recalibration")
         of_center = {k.removeprefix(_CENTER): v for k, v in arrays.items() if k.startswith(_CENTER)}
-        if len(of_center) != len(arrays) or self._is_centred != bool(of_center):
+        if len(of_center) != len(arrays):
             raise ModelFileError("the model file holds arrays that this model does not know")
-        self.center_ = None
-        if self._is_centred:
-            self.center_ = centers.center_from_arrays(
-                self._bases(), of_center, self.encoder_.n_outputs, self.n_outputs_
-            )
+        if not self._is("auto") and self._is("none") != (not of_center):
+            raise ModelFileError("the model file and its parameters disagree on the centre")
+        n_in, self.center_ = self.encoder_.n_outputs, None
+        if of_center:
+            self.center_ = Center.from_arrays(of_center, n_in, self.n_outputs_)
+            n_in = self.center_.n_inputs(n_in)
+        if self.model_.network.layers[0].weight.shape[-1] != n_in:
+            raise ModelFileError("the centre of the model file does not fit its network")
 
 
 # Where the user does not say, what suits so many rows. Found by trial on the toy data (5,000 rows)
@@ -486,12 +537,81 @@ def default_bandwidth_floor(n_rows: int) -> float:
     return float(np.clip((5000 / n_rows) ** 0.6, 1.0, 10.0))
 
 
+def default_members(n_rows: int) -> int:
+    """Two for each part, but for tables that are long to learn from once."""
+    return 2 if n_rows <= 100_000 else 1
+
+
+#: Rows below which none are held out.
+MIN_ROWS = 20
+
 #: Into how many parts rows are dealt where members are cross-fitted.
 N_PARTS = 5
 
 # The names of arrays in a model file.
 _CENTER = "center/"
 _RECALIBRATION = "recalibration"
+
+
+class _Task(NamedTuple):
+    """A data set to learn, dealt into parts where members are cross-fitted, with its centre."""
+
+    data: Encoded
+    parts: Parts | None
+    center: CenterFit | None = None
+
+    def uncentred(self) -> _Task:
+        return self._replace(center=None)
+
+    def of_first_deal(self) -> _Task:
+        return self._replace(parts=None if self.parts is None else self.parts.first_deal())
+
+    def explained(self) -> float:
+        """The share of the variance of y that the centre explains, of the output where it is least;
+        exactly zero where it says nothing."""
+        y, weight = self.data.y, self.data.weight
+        if self.center is None or not self.center.center.weights.any():
+            return 0.0
+        around = y - np.average(y, axis=0, weights=weight)
+        variance = np.average(np.square(around), axis=0, weights=weight)
+        left = np.square(self.center.unit()) / np.maximum(variance, 1e-30)
+        return max(1.0 - float(np.max(left)), 1e-9)
+
+    def residuals(self, deal: int | None = None) -> np.ndarray:
+        """y less its centre, in units of what that leaves out of part."""
+        return self.data.y if self.center is None else self.center.residuals(self.data.y, deal)
+
+    def left(self) -> Encoded:
+        """What the embedding is learned from."""
+        data, fit = self.data, self.center
+        if fit is None:
+            return data
+        data = data._replace(x=fit.inputs, y=self.residuals().astype(np.float32))
+        if data.x_validation is None or data.y_validation is None:
+            return data
+        at = fit.center.at(data.x_validation)
+        held_out = ((data.y_validation - at.mean) / at.scale).astype(np.float32)
+        return data._replace(x_validation=at.inputs, y_validation=held_out)
+
+
+def _energy_out_of_part(model: NeuralEmbedding, task: _Task) -> float:
+    """The energy score of what members of the first deal say of rows they have not seen, in units
+    of standardised y."""
+    data, parts = task.data, task.parts
+    assert parts is not None
+    weights = weights_out_of_part(model, task.left().x, parts, 0)
+    unit = np.ones(1) if task.center is None else task.center.unit(1)
+    y = unit * task.residuals(deal=0)
+    atoms = unit * np.asarray(model.atoms.locations[0])
+    scores = [
+        energy_of_atoms(weights[i : i + _ROWS_AT_ONCE], atoms, y[i : i + _ROWS_AT_ONCE])
+        for i in range(0, len(y), _ROWS_AT_ONCE)
+    ]
+    return float(np.average(np.concatenate(scores), weights=data.weight))
+
+
+#: Rows that are scored at once.
+_ROWS_AT_ONCE = 1 << 14
 
 
 class _Ensemble(NamedTuple):
@@ -501,159 +621,20 @@ class _Ensemble(NamedTuple):
     history: dict[str, np.ndarray]
     n_steps: int
     interrupted: bool
-    center: centers.Center | None
+    center: Center | None
     recalibration: Recalibration | None
 
 
-class _Spec(NamedTuple):
-    """The numbers that make a training program; equal specs share one."""
-
-    n_in: int
-    n_out: int
-    kernel: str
-    n_atoms: int
-    hidden: tuple[int, ...]
-    activation: str
-    head: str
-    spectral_norm: tuple[int, ...]
-    bandwidth: float
-    bandwidth_floor: float
-    bandwidth_update: str
-    bandwidth_period: int
-    descent: Descent
-    bandwidth_descent: Descent
-
-
-#: In spacings between atoms. Herding, with the paper's thousand candidates for a hundred atoms,
-#: sees nothing narrower. Without it the paper's unbounded bandwidth goes to zero where y takes few
-#: values and some are atoms (Naval): the loss has no lower bound there, and ends as NaN. The
-#: value was chosen on Naval, between two that come near the paper's numbers (docs/findings.md).
-MIN_BANDWIDTH = 0.18
-
-
-def _init(spec: _Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
-    network = MLP(
-        spec.n_in,
-        spec.n_atoms,
-        spec.hidden,
-        activation=spec.activation,
-        head=spec.head,
-        spectral_norm=spec.spectral_norm,
-        key=key,
-    )
-    # The bandwidth starts where it was asked to, at floor + softplus(raw), and where it is fixed it
-    # stays there. Few atoms far apart must not push the floor up to it.
-    lowest = max(spec.bandwidth_floor, MIN_BANDWIDTH)
-    floor = jnp.minimum(lowest * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
-    if spec.bandwidth_update == "fixed":
-        floor = jnp.zeros_like(floor)
-    above = spec.bandwidth - floor
-    raw_bandwidth = above + jnp.log(-jnp.expm1(-above))  # the inverse of softplus
-    return NeuralEmbedding(network, raw_bandwidth, atoms, floor, spec.kernel)
-
-
-@lru_cache(maxsize=64)
-def make_task(spec: _Spec) -> Task:
-    """The training task of a spec; the same object for equal specs, so compiled once."""
-
-    def loss(criterion: Any, model: NeuralEmbedding, batch: tuple[Array, Array], _: Array) -> Array:
-        x, y = batch
-        return criterion(model.weights(x), y, model.atoms, model.kernel)
-
-    def only(network: bool, bandwidth: bool, model: NeuralEmbedding) -> NeuralEmbedding:
-        """Marks what an objective moves."""
-        nothing = jax.tree.map(lambda _: False, model)
-        moved = model.network.trainable() if network else nothing.network
-        return eqx.tree_at(lambda m: (m.network, m.raw_bandwidth), nothing, (moved, bandwidth))
-
-    network_optimizer = spec.descent.optimizer()
-    label = lambda model: eqx.tree_at(  # noqa: E731
-        lambda m: m.raw_bandwidth, jax.tree.map(lambda _: "network", model), "bandwidth"
-    )
-    joint = network_optimizer
-    if spec.bandwidth_descent != spec.descent:
-        joint = optax.multi_transform(
-            {"network": network_optimizer, "bandwidth": spec.bandwidth_descent.optimizer()}, label
-        )
-    # In turns, it takes a step every so many of the network's.
-    turns = spec.bandwidth_descent._replace(n_steps=spec.descent.n_steps // spec.bandwidth_period)
-    objectives = {
-        "joint": (Objective(partial(loss, rkhs_loss), partial(only, True, True), joint),),
-        "fixed": (
-            Objective(partial(loss, rkhs_loss), partial(only, True, False), network_optimizer),
-        ),
-        "iterative": (
-            Objective(partial(loss, rkhs_loss), partial(only, True, False), network_optimizer),
-            Objective(
-                partial(loss, sq_loss),
-                partial(only, False, True),
-                turns.optimizer(),
-                spec.bandwidth_period,
-            ),
-        ),
-    }
-    return Task(
-        init=partial(_init, spec),
-        objectives=objectives[spec.bandwidth_update],
-        advance=lambda m: eqx.tree_at(lambda m: m.network, m, m.network.iterate()),
-        monitor=lambda m: {"bandwidth": m.kernel.bandwidth},
-        validation=_validation_crps,
-    )
-
-
-def _validation_crps(model: NeuralEmbedding, batch: tuple[Array, Array]) -> Array:
-    """The energy score of the atomic measure (for one output, the CRPS), a value a row.
-
-    The training losses are no yardstick across steps: they change with the bandwidth.
-    """
-    x, y = batch
-    w = model.weights(x)
-    w = w / jnp.sum(w, axis=1, keepdims=True)
-    eta = model.atoms.locations
-    to_y = jnp.linalg.norm(y[:, None] - eta[None], axis=-1)
-    between = jnp.linalg.norm(eta[:, None] - eta[None], axis=-1)
-    return jnp.sum(w * to_y, axis=1) - 0.5 * jnp.sum((w @ between) * w, axis=1)
-
-
-@jax.jit
-def _predict_weights(model: NeuralEmbedding, x: Array) -> Array:
-    """The mean of the members' weights: a mean of embeddings with the same atoms and kernel."""
-    with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
-        return jnp.mean(jax.vmap(lambda member: member.weights(x))(model), axis=0)
-
-
-def _out_of_part_weights(
-    model: NeuralEmbedding, x: np.ndarray, parts: Parts, deal: int
-) -> np.ndarray:
-    """The weights (n, m) of each row by the member of a deal that has not seen it."""
-    weights = np.empty((len(x), model.atoms.locations.shape[1]), np.float32)
-    for j in range(deal * parts.n_parts, (deal + 1) * parts.n_parts):
-        rows = parts.left_out_by(j)
-        alone = jax.tree.map(lambda leaf: leaf[j : j + 1], model)  # noqa: B023
-        weights[rows] = np.asarray(_predict_weights(alone, padded(x[rows])))[: len(rows)]
-    return weights
-
-
-def _bandwidth(model: NeuralEmbedding) -> float:
-    """Of several members the geometric mean."""
-    members = np.asarray(jax.vmap(lambda member: member.kernel.bandwidth)(model), np.float64)
-    return float(np.exp(np.mean(np.log(members)))) if len(members) > 1 else float(members[0])
+def _whole(config: dict[str, Any], name: str, default: int) -> int:
+    value = config.get(name, default)
+    if not isinstance(value, int) or value < 1:
+        raise ModelFileError(f"{name} must be a whole number; the file says {value!r}")
+    return value
 
 
 def _member_seed(seed: int, member: int) -> int:
     """The first member is what it would be alone."""
     return seed if member == 0 else int(np.random.default_rng([seed, member]).integers(2**31))
-
-
-def _residuals(data: Encoded, fit: centers.CenterFit | None) -> Encoded:
-    """The data set less its centre, in units of what that leaves out of part."""
-    if fit is None:
-        return data
-    y = ((data.y - fit.out_of_part) / fit.spread).astype(np.float32)
-    if data.x_validation is None or data.y_validation is None:
-        return data._replace(y=y)
-    held_out = (data.y_validation - fit.center.predict(data.x_validation)) / fit.center.scale
-    return data._replace(y=y, y_validation=held_out.astype(np.float32))
 
 
 def _spread_points(data: Encoded, n_atoms: int) -> np.ndarray:

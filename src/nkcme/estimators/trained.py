@@ -223,7 +223,7 @@ class TrainedEstimator(ConditionalEstimator):
     # --- files --------------------------------------------------------------------------------
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        arrays = {_leaf_name(path): np.asarray(leaf) for path, leaf in _leaves(self.model_)}
+        arrays = named_leaves(self.model_, _MODEL)
         arrays |= {f"{_HISTORY}{name}": value for name, value in self.history_.items()}
         arrays |= {f"{_SOLUTION}{name}": value for name, value in self._solution().items()}
         return {"n_steps": self.n_steps_}, arrays
@@ -231,6 +231,10 @@ class TrainedEstimator(ConditionalEstimator):
     def _solution(self) -> dict[str, np.ndarray]:
         """What `_accept_solution` was given."""
         return {}
+
+    def _n_inputs(self, config: dict[str, Any]) -> int:
+        """How many inputs the model of a file has."""
+        return self.encoder_.n_outputs
 
     def _leading_axes(self, config: dict[str, Any]) -> tuple[int, ...]:
         """The axes that a file's arrays have before those of one model."""
@@ -243,23 +247,17 @@ class TrainedEstimator(ConditionalEstimator):
         self.n_steps_ = n_steps
         try:
             self._check_parameters()
-            spec = self._spec(self.encoder_.n_outputs, self.n_outputs_, self.n_steps_, n_rows=1)
+            spec = self._spec(self._n_inputs(config), self.n_outputs_, self.n_steps_, n_rows=1)
             # Shapes only: nothing is allocated before the file's arrays are seen to fit.
             skeleton = eqx.filter_eval_shape(
                 self._task(spec).init, jax.random.key(0), self._constant_shape(spec)
             )
         except (TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"the parameters of this model are not usable: {error}") from error
-        axes = self._leading_axes(config)
-        shapes = {_leaf_name(path): (*axes, *leaf.shape) for path, leaf in _leaves(skeleton)}
-        for name, shape in shapes.items():
-            need_array(arrays, name, shape)
         self.history_ = _named(arrays, _HISTORY)
         solution = _named(arrays, _SOLUTION)
-        if len(arrays) != len(shapes) + len(self.history_) + len(solution):
-            raise ModelFileError("the model file holds arrays that this model does not know")
-        leaves = [jnp.asarray(arrays[name], jnp.float32) for name in shapes]
-        self.model_ = jax.tree.unflatten(jax.tree.structure(skeleton), leaves)
+        rest = {k: v for k, v in arrays.items() if not k.startswith((_HISTORY, _SOLUTION))}
+        self.model_ = filled(skeleton, rest, self._leading_axes(config), _MODEL)
         self._accept_solution(solution)
 
 
@@ -338,16 +336,30 @@ def padded(x: np.ndarray, *, fine: bool = False) -> np.ndarray:
 
 
 # The names of arrays in a model file.
+_MODEL = "model"
 _HISTORY = "history/"
 _SOLUTION = "solution/"
 
 
-def _leaves(model: PyTree) -> list[tuple[Any, Any]]:
-    return jax.tree_util.tree_leaves_with_path(model)
+def named_leaves(model: PyTree, prefix: str = "") -> dict[str, np.ndarray]:
+    """The arrays of a model, each under the path that leads to it."""
+    leaves = jax.tree_util.tree_leaves_with_path(model)
+    return {f"{prefix}{jax.tree_util.keystr(path)}": np.asarray(leaf) for path, leaf in leaves}
 
 
-def _leaf_name(path: Any) -> str:
-    return f"model{jax.tree_util.keystr(path)}"
+def filled(
+    skeleton: PyTree, arrays: dict[str, np.ndarray], axes: tuple[int, ...], prefix: str = ""
+) -> PyTree:
+    """A model of shapes, filled from an untrusted file with what `named_leaves` gave, and nothing
+    else. ``axes`` come before those of each shape."""
+    leaves = jax.tree_util.tree_leaves_with_path(skeleton)
+    shapes = {f"{prefix}{jax.tree_util.keystr(p)}": (*axes, *leaf.shape) for p, leaf in leaves}
+    for name, shape in shapes.items():
+        need_array(arrays, name, shape)
+    if len(arrays) != len(shapes):
+        raise ModelFileError("the model file holds arrays that this model does not know")
+    values = [jnp.asarray(arrays[name], jnp.float32) for name in shapes]
+    return jax.tree.unflatten(jax.tree.structure(skeleton), values)
 
 
 def _named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

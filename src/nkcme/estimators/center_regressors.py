@@ -1,0 +1,167 @@
+"""Regressors as bases of a centre, cross-fitted: gradient boosting, or any of scikit-learn's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
+
+from nkcme.crossfit import Parts
+from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.estimators.base import Encoded
+from nkcme.trees import BoostedTrees
+
+#: Rows to be fitted in all, below which other processes are not worth their start.
+_WORTH_PROCESSES = 50_000
+
+
+def default_boosting(n_rows: int) -> HistGradientBoostingRegressor:
+    """Gradient boosting for so many rows: larger trees where there are more of them. Half of the
+    inputs are looked at in each split, which makes members differ and their mean better."""
+    return HistGradientBoostingRegressor(
+        max_iter=400,
+        learning_rate=0.1,
+        max_leaf_nodes=int(np.clip(n_rows // 100, 8, 127)),
+        min_samples_leaf=5,
+        l2_regularization=1.0,
+        max_features=0.5,
+    )
+
+
+class Regressors(NamedTuple):
+    """Fitted regressors, one a member and output."""
+
+    models: list[list[Any]]
+
+    def members(self, x: np.ndarray) -> np.ndarray:
+        """What each says at encoded inputs, (n_members, n, d)."""
+        said = [[one.predict(x) for one in of_member] for of_member in self.models]
+        return np.moveaxis(np.asarray(said), 1, -1)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        if not all(isinstance(one, BoostedTrees) for group in self.models for one in group):
+            raise NkcmeError(
+                "a model centred on a regressor of yours cannot be saved: there is no file for it "
+                'that is safe to open; with center="mean" it can'
+            )
+        return {
+            f"{member}/{output}/{name}": value
+            for member, of_member in enumerate(self.models)
+            for output, one in enumerate(of_member)
+            for name, value in one.to_arrays().items()
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> Regressors:
+        """From an untrusted file."""
+        trees: dict[tuple[str, str], dict[str, np.ndarray]] = {}
+        for name, value in arrays.items():
+            member, _, rest = name.partition("/")
+            output, _, key = rest.partition("/")
+            trees.setdefault((member, output), {})[key] = value
+        n_members = len(trees) // max(n_out, 1)
+        expected = {(str(member), str(j)) for member in range(n_members) for j in range(n_out)}
+        if not trees or set(trees) != expected:
+            raise ModelFileError("the centre's trees in the model file are not complete")
+        return cls(
+            [
+                [BoostedTrees.from_arrays(trees[str(member), str(j)], n_in) for j in range(n_out)]
+                for member in range(n_members)
+            ]
+        )
+
+
+def begin_regressors(
+    regressors: Sequence[Any], datasets: Sequence[Encoded], parts: Sequence[Parts]
+) -> Callable[[], list[list[tuple[Regressors, np.ndarray]]]]:
+    """Cross-fit each regressor on each data set. To be called for what came of it: for each
+    regressor and data set what was fitted, and what it says out of part, (deals, n, d).
+
+    Where there are cores to spare other processes begin at once, and the caller may do something
+    else meanwhile. Otherwise all is done when it is asked for, one fit after the other, each with
+    one thread: boosting's threads wait for each other.
+    """
+    jobs = [
+        _Job(
+            _seeded(regressor, data.seed + member),
+            data.x[rows := dealt.rows_of(member)],
+            data.y[rows, output],
+            data.weight[rows],
+            data.x[dealt.left_out_by(member)],
+        )
+        for regressor in regressors
+        for data, dealt in zip(datasets, parts, strict=True)
+        for member in range(dealt.n_members)
+        for output in range(data.y.shape[1])
+    ]
+    done = _perform(jobs)
+
+    def collect() -> list[list[tuple[Regressors, np.ndarray]]]:
+        results = iter(done)
+        return [
+            [_collected(results, data, dealt) for data, dealt in zip(datasets, parts, strict=True)]
+            for _ in regressors
+        ]
+
+    return collect
+
+
+class _Job(NamedTuple):
+    """A regressor to fit to one output, and rows it is to be asked about."""
+
+    regressor: Any
+    x: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    asked: np.ndarray
+
+
+def _perform(jobs: list[_Job]) -> Iterable[tuple[Any, np.ndarray]]:
+    n_cores = os.cpu_count() or 1
+    if n_cores >= 4 and sum(len(job.x) for job in jobs) >= _WORTH_PROCESSES:
+        return Parallel(n_cores, return_as="generator")(delayed(_fit)(job) for job in jobs)
+    return map(_fit, jobs)
+
+
+def _fit(job: _Job) -> tuple[Any, np.ndarray]:
+    with threadpool_limits(1):
+        job.regressor.fit(job.x, job.y, **_weighted(job.regressor, job.weight))
+        said = job.regressor.predict(job.asked) if len(job.asked) else np.empty(0)
+    is_boosting = type(job.regressor) is HistGradientBoostingRegressor
+    return BoostedTrees.of(job.regressor) if is_boosting else job.regressor, said
+
+
+def _collected(
+    results: Iterator[tuple[Any, np.ndarray]], data: Encoded, parts: Parts
+) -> tuple[Regressors, np.ndarray]:
+    models: list[list[Any]] = []
+    said: list[np.ndarray] = []
+    for _ in range(parts.n_members):
+        of_member = [next(results) for _ in range(data.y.shape[1])]
+        models.append([model for model, _ in of_member])
+        said.append(np.stack([one for _, one in of_member], axis=1))
+    honest = [parts.out_of_part(deal, lambda j, _: said[j]) for deal in range(parts.n_deals)]
+    return Regressors(models), np.stack(honest)
+
+
+def _seeded(regressor: Any, seed: int) -> Any:
+    one = clone(regressor)
+    if "random_state" in one.get_params() and one.get_params()["random_state"] is None:
+        one.set_params(random_state=seed)
+    return one
+
+
+def _weighted(model: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
+    """Weights, for who wants them and where they differ."""
+    if np.ptp(weight) == 0:
+        return {}
+    if not has_fit_parameter(model, "sample_weight"):
+        raise NkcmeError(f"{type(model).__name__} as a centre does not take sample_weight")
+    return {"sample_weight": weight}
