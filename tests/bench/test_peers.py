@@ -226,9 +226,9 @@ def put(rows, cell, run, crps, **more):
 
 def test_the_page_has_theirs_beside_ours_on_common_folds(tmp_path):
     rows = Rows(tmp_path)
-    sharp = specs.choose(specs.uci_cells(), methods=["nkcme-sharp"], sets=["boston"])[0]
+    (ours,) = specs.choose(specs.uci_cells(), methods=["nkcme"], sets=["boston"])
     for fold, crps in enumerate([1.0, 2.0, 6.0]):
-        put(rows, sharp, fold, crps)
+        put(rows, ours, fold, crps)
     (theirs,) = cells(20, methods=["treeffuser"])
     for fold in (0, 1):
         put(rows, theirs, fold, 2.0, peer={"treeffuser": "9.9", "scikit-learn": "1.5"})
@@ -237,14 +237,14 @@ def test_the_page_has_theirs_beside_ours_on_common_folds(tmp_path):
     found = [[c.strip() for c in line.strip("|").split("|")] for line in lines]
     scores = ["2.00 ± 0.00", "3.00 ± 0.00", "0.900 ± 0.000", "4.00 ± 0.00"]
     end = ["2", "0.25", "abacus"]
-    assert found[2] == ["boston", "sharp", "3", "exact", "3.00 ± 2.16", *scores, *end, ""]
+    assert found[2] == ["boston", "NKCME()", "3", "exact", "3.00 ± 2.16", *scores, *end, ""]
     # On the folds both have: (1 + 2) / (2 + 2).
     assert found[3] == ["", "Treeffuser", "2", "50", "2.00 ± 0.00", *scores, *end, "0.750"]
     assert len(found) == 4
     assert "boston, Treeffuser: 2 of 20 folds" in text
     assert "boston, NGBoost: 0 of 20 folds" in text
     assert "Treeffuser 9.9 (scikit-learn 1.5)." in text
-    assert "Treeffuser" in result_text([sharp, theirs], rows)
+    assert "Treeffuser" in result_text([ours, theirs], rows)
     # They are no columns of the paper's tables.
     assert "Treeffuser" not in page(rows, {}, {}).partition("## What people use instead")[0]
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nkcme.bench.specs import METHODS, PEERS, SHARP
+from nkcme.bench.specs import DEFAULT, METHODS, ONE_NETWORK, PEERS
 from nkcme.bench.summary import Score, Summary
 from nkcme.bench.tables import rows_or_none, three, unfinished
 
 #: The columns of ours that stand beside the peers'.
-OURS = (SHARP, "nkcme")
+OURS = (DEFAULT, ONE_NETWORK)
 
 _SCORES = ("crps", "rmse", "qice_percent", "coverage", "width")
 _HEADER = [
     "", "", "folds", "draws", "CRPS", "RMSE", "QICE, %", "90 % coverage", "90 % width",
-    "fit, s", "predict, s", "on", "sharp's CRPS / its",
+    "fit, s", "predict, s", "on", "CRPS of NKCME() / its",
 ]  # fmt: skip
 
 
@@ -40,16 +40,16 @@ def peers_table(summaries: Sequence[Summary]) -> str:
         cells = {s.cell.method: s for s in summaries if s.cell.dataset == dataset}
         shown = [method for method in (*OURS, *PEERS) if method in cells and cells[method].rows]
         for k, method in enumerate(shown):
-            lines.append(["" if k else dataset, *_line(cells[method], cells.get(SHARP))])
+            lines.append(["" if k else dataset, *_line(cells[method], cells.get(DEFAULT))])
     return rows_or_none(_HEADER, lines)
 
 
-def _line(summary: Summary, sharp: Summary | None) -> list[str]:
+def _line(summary: Summary, default: Summary | None) -> list[str]:
     folds, protocol = len(summary.rows), summary.cell.protocol
     fit, predict = summary.fit_seconds(), summary.median_seconds("predict")
     assert fit is not None
     assert predict is not None
-    ratio = None if sharp is None or summary.cell.method == SHARP else _ratio(sharp, summary)
+    ratio = None if default in (None, summary) else _ratio(default, summary)
     return [
         _label(summary),
         str(folds),
@@ -100,8 +100,8 @@ Packages that people take for the same task, with the settings they come with, o
 `nkcme bench uci --peers`, which installs each into an environment of its own (they are no
 dependencies of this library). Mean ± standard deviation over folds; RMSE times 100 for kin8nm and
 naval, the rest in units of y. On the larger sets the peers were given the first folds only, so the
-last column compares on the folds that both have: our mean CRPS over theirs, below one where ours is
-better.
+last column compares on the folds that both have: the mean CRPS of `NKCME()` over theirs, below one
+where ours is better.
 
 *exact*: scored by the predicted distribution itself, by 1,000 quantiles of NGBoost's and of
 quantile-forest's. Treeffuser can only draw, and slowly, so it was given few draws. Its CRPS is the

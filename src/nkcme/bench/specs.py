@@ -88,8 +88,9 @@ N_SEEDS = 10
 _UCI_DRAWS = 1000
 _TOY_TEST_ROWS = 1000
 
-#: Treeffuser takes 0.5 s (concrete) to 45 s (protein) for one draw at each test row: on a large set
-#: it is given fewer. So many folds are run where a peer's are not all; an hour for all of them.
+#: Treeffuser takes 0.1 s (concrete) to 35 s (protein) for one draw at each test row: on a
+#: large set it is given fewer. Where a peer is not given all folds, so many of the first: the whole
+#: is to take about an hour of one core.
 _PEER_DRAWS = 50
 _FEWER_PEER_DRAWS = {"kin8nm": 20, "naval": 20, "power": 20, "protein": 20}
 _PEER_FOLDS = {
