@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,18 @@ def test_each_heavy_library_is_imported_in_one_module_at_most(library):
         if any(found.partition(".")[0] == library for found in imports(tree))
     ]
     assert len(doors) <= 1
+
+
+def test_peers_are_known_to_their_program_alone_and_it_knows_nothing_of_ours():
+    peers = {"ngboost", "quantile_forest", "treeffuser"}
+    knowing = {
+        name
+        for name, tree in TREES.items()
+        if {found.partition(".")[0] for found in imports(tree)} & peers
+    }
+    assert knowing == {"bench.peer_program"}
+    program = {found.partition(".")[0] for found in imports(TREES["bench.peer_program"])}
+    assert program - set(sys.stdlib_module_names) == peers | {"numpy"}
 
 
 @pytest.mark.parametrize("name", sorted(TREES))

@@ -69,6 +69,14 @@ def test_crps_of_a_fine_normal_ensemble_is_the_normal_closed_form():
     )
 
 
+def test_fair_crps_pairs_no_draw_with_itself(rng):
+    pytest.importorskip("scoringrules", reason="not on every machine that runs the tests")
+    y, samples = rng.normal(size=9), rng.normal(size=(7, 9)).round(1)
+    spread = np.abs(samples[:, None] - samples[None, :]).sum(axis=(0, 1)) / (7 * 6)
+    expected = np.abs(samples - y).mean(axis=0) - spread / 2
+    np.testing.assert_allclose(metrics.crps_ensemble(y, samples, fair=True), expected, rtol=1e-10)
+
+
 def test_crps_of_a_single_draw_is_the_absolute_error():
     pytest.importorskip("scoringrules", reason="not on every machine that runs the tests")
     np.testing.assert_allclose(

@@ -401,6 +401,14 @@ def bench_uci(
         int | None,
         typer.Option(metavar="N", min=1, help="Only the first N.", show_default="all published"),
     ] = None,
+    peers: Annotated[
+        bool,
+        typer.Option(
+            "--peers",
+            help="What people use instead too: NGBoost, quantile-forest and Treeffuser, which are "
+            "installed into environments of their own.",
+        ),
+    ] = False,
     rows: RowsPath = _ROWS,
 ) -> None:
     """Score every method on the UCI data sets, over their published folds.
@@ -410,7 +418,8 @@ def bench_uci(
     """
     from nkcme.bench import specs
 
-    _bench(specs.choose(specs.uci_cells(), **_chosen(methods, sets, folds)), rows)
+    cells = [*specs.uci_cells(), *(specs.peer_cells() if peers else [])]
+    _bench(specs.choose(cells, **_chosen(methods, sets, folds)), rows)
 
 
 @bench.command("scaling", epilog="Example: nkcme bench scaling --sets 1000,10000")

@@ -80,12 +80,14 @@ def was1(samples: npt.ArrayLike, truth: npt.ArrayLike) -> float:
     return float(wasserstein1(samples, truth).mean())
 
 
-def crps_ensemble(y: npt.ArrayLike, samples: npt.ArrayLike) -> FloatArray:
+def crps_ensemble(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = False) -> FloatArray:
     """Continuous ranked probability score of the draws at each row, (n_rows,).
 
     CRPS = ∫ (F(t) - 1{y <= t})^2 dt = E|X - y| - E|X - X'| / 2, computed exactly for the empirical
     measure F of the draws (scoringrules' quantile decomposition, O(n_draws log n_draws)). As an
-    estimate of the law the draws came from it is biased upwards by E|X - X'| / (2 n_draws).
+    estimate of the law the draws came from it is biased upwards by E|X - X'| / (2 n_draws). With
+    ``fair`` it is the estimate without that bias, in which a draw is not paired with itself; it
+    needs two independent draws or more.
     """
     # Here and not above: metrics must import where scoringrules is not installed.
     import scoringrules
@@ -95,7 +97,7 @@ def crps_ensemble(y: npt.ArrayLike, samples: npt.ArrayLike) -> FloatArray:
     score = np.empty_like(observed)
     for rows in _row_chunks(draws):
         score[rows] = scoringrules.crps_ensemble(
-            observed[rows], draws[:, rows].T, estimator="qd", backend="numpy"
+            observed[rows], draws[:, rows].T, estimator="pwm" if fair else "qd", backend="numpy"
         )
     return score
 

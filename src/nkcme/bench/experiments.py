@@ -7,13 +7,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from nkcme import metrics
-from nkcme.bench import specs
+from nkcme.bench import peers, specs
 from nkcme.bench.curves import pack, thin
 from nkcme.bench.specs import Cell
 from nkcme.datasets.toy import Toy, evaluate_was1, load_toy
@@ -23,6 +23,9 @@ from nkcme.evaluation import Evaluation, ask_rows
 from nkcme.rl.loop import train
 from nkcme.rl.result import agent_from_config
 from nkcme.rl.settings import Settings
+
+if TYPE_CHECKING:
+    from nkcme.datasets.uci_sets import UciTable
 
 #: What a run gave: a part of its row, or the error that ended it.
 Outcome = dict[str, Any] | Exception
@@ -101,6 +104,8 @@ def _perform_uci(cell: Cell, runs: Sequence[int]) -> Iterator[tuple[int, Outcome
     from nkcme.datasets.uci import load_uci  # may download, so not for the toys
 
     data = load_uci(cell.dataset)
+    if cell.method in specs.PEERS:
+        return _perform_peer(cell, data, runs)
 
     def training(fold: int) -> tuple[np.ndarray, np.ndarray]:
         rows, _ = data.fold(fold)
@@ -133,6 +138,21 @@ def _score_uci(
         "notes": notes,
         "seconds": {"sample": sample_seconds, "predict": predict_seconds},
     }
+
+
+def _perform_peer(cell: Cell, data: UciTable, runs: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
+    """Fold by fold, in a process each; a fold that fails does not end the others."""
+    for fold in runs:
+        train_rows, test_rows = data.fold(fold)
+        try:
+            outcome = peers.perform_fold(
+                cell, data.X[train_rows], data.y[train_rows],
+                data.X[test_rows], data.y[test_rows], seed=fold,
+            )  # fmt: skip
+        except NkcmeError as error:
+            yield fold, error
+        else:
+            yield fold, outcome
 
 
 # --- growth with n ----------------------------------------------------------------------------

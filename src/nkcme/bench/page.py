@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nkcme.atomic_files import replacing
-from nkcme.bench import rl_page, rl_specs, specs
+from nkcme.bench import peers_page, rl_page, rl_specs, specs
 from nkcme.bench.rows import Rows
 from nkcme.bench.specs import METHODS, TITLES, Cell
 from nkcme.bench.summary import BETTER, WITHIN, WORSE, Summary, sources, summarise
@@ -50,8 +50,9 @@ def page(rows: Rows, causes: dict[str, str], pictures: dict[str, str]) -> str:
     uci = summarise(specs.uci_cells(), rows)
     scaling = summarise(specs.scaling_cells(), rows)
     year = summarise(specs.year_cells(), rows)
+    peers = summarise(specs.peer_cells(), rows)
     agents = rl_page.summaries(rows)
-    everything = [*toy, *uci, *scaling, *year, *agents]
+    everything = [*toy, *uci, *peers, *scaling, *year, *agents]
     parts = [
         _HEAD,
         _counts(toy, uci),
@@ -71,6 +72,7 @@ def page(rows: Rows, causes: dict[str, str], pictures: dict[str, str]) -> str:
         "Of the mean of the same 1,000 samples; times 100 for kin8nm and naval, as in the paper.",
         paper_table(uci, "rmse"),
         *shown(pictures, "rmse"),
+        *peers_page.section(uci, peers),
         "## Worse than the paper",
         _worse([*toy, *uci], causes),
         "## Missing",
@@ -114,9 +116,15 @@ def result_text(cells: Sequence[Cell], rows: Rows) -> str:
     year = [s for s in summaries if s.cell.experiment == "year"]
     parts = [scaling_table(scaling)] if scaling else []
     parts += [_year(year)] if year else []
-    scored = [s for s in summaries if s.cell.experiment in specs.PAPER_METRICS]
+    peers = any(s.cell.method in specs.PEERS for s in summaries)
+    scored = [
+        s
+        for s in summaries
+        if s.cell.experiment in specs.PAPER_METRICS and s.cell.method not in specs.PEERS
+    ]
     tables = specs.PAPER_METRICS[scored[0].cell.experiment] if scored else ()
     parts += [paper_table(scored, metric) for metric in tables]
+    parts += [peers_page.peers_table(summaries)] if peers else []
     if scored and scored[0].cell.experiment == specs.QUICK:
         parts.append(_QUICK)
     return "\n\n".join(parts)

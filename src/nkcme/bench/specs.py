@@ -48,6 +48,32 @@ METHODS: dict[str, Method] = {
 #: that of one network is.
 DEFAULT, ONE_NETWORK = "nkcme", "nkcme-quick"
 
+
+class Peer(NamedTuple):
+    """What people use instead: a package of its own environment, its estimator and its settings.
+
+    ``draws`` is ``"quantiles"`` or ``"independent"``, as for a `Method`.
+    """
+
+    label: str
+    requirement: str
+    estimator: str
+    parameters: dict[str, Any]
+    draws: str
+
+
+#: With the settings they come with (NGBoost's 500 trees are its default too), on one thread.
+PEERS: dict[str, Peer] = {
+    "ngboost": Peer("NGBoost", "ngboost>=0.5", "NGBRegressor", {"n_estimators": 500}, "quantiles"),
+    "quantile-forest": Peer(
+        "quantile-forest", "quantile-forest>=1.4", "RandomForestQuantileRegressor",
+        {"n_estimators": 100}, "quantiles",
+    ),
+    "treeffuser": Peer(
+        "Treeffuser", "treeffuser>=0.2", "Treeffuser", {"n_jobs": 1}, "independent"
+    ),
+}  # fmt: skip
+
 #: The scores of the paper's tables, as `paper.json` and the rows name them; lower is better.
 TITLES = {"was1_x100": "WAS1 × 100", "qice_percent": "QICE, %", "rmse": "RMSE"}
 
@@ -61,6 +87,17 @@ PAPER_METRICS = {
 N_SEEDS = 10
 _UCI_DRAWS = 1000
 _TOY_TEST_ROWS = 1000
+
+#: Treeffuser takes 0.1 s (concrete) to 35 s (protein) for one draw at each test row: on a
+#: large set it is given fewer. Where a peer is not given all folds, so many of the first: the whole
+#: is to take about an hour of one core.
+_PEER_DRAWS = 50
+_FEWER_PEER_DRAWS = {"kin8nm": 20, "naval": 20, "power": 20, "protein": 20}
+_PEER_FOLDS = {
+    "ngboost": {"kin8nm": 5, "naval": 5, "power": 5, "protein": 1},
+    "quantile-forest": {"kin8nm": 10, "naval": 10, "power": 10, "protein": 5},
+    "treeffuser": {"kin8nm": 2, "naval": 1, "power": 5, "protein": 1},
+}
 
 #: UCI sets on which the classical estimator, whose cost grows with the cube of n, is run.
 _SMALL = ("boston", "concrete", "energy")
@@ -169,6 +206,33 @@ def uci_cells() -> list[Cell]:
         for dataset, n_folds in folds.items()
         for name, method in METHODS.items()
         if name != "kernel-cme" or dataset in _SMALL
+    ]
+
+
+def peer_cells() -> list[Cell]:
+    """What people use instead, on the folds of `uci_cells`; on large sets on the first of them."""
+    folds: dict[str, int] = _numbers()["uci_folds"]
+    return [
+        Cell(
+            experiment="uci",
+            dataset=dataset,
+            method=name,
+            estimator=peer.estimator,
+            parameters=peer.parameters,
+            protocol={
+                "draws": peer.draws,
+                "n_draws": (
+                    _UCI_DRAWS
+                    if peer.draws == "quantiles"
+                    else _FEWER_PEER_DRAWS.get(dataset, _PEER_DRAWS)
+                ),
+                "requirement": peer.requirement,
+                "threads": 1,
+            },
+            n_runs=_PEER_FOLDS[name].get(dataset, n_folds),
+        )
+        for dataset, n_folds in folds.items()
+        for name, peer in PEERS.items()
     ]
 
 

@@ -113,10 +113,10 @@ def _other(summary: Summary | None, metric: str) -> str:
     if infinite:
         return f"∞ ({infinite} of {len(summary.rows)})"
     assert score is not None
-    return _three(score)
+    return three(score)
 
 
-def _three(score: Score) -> str:
+def three(score: Score) -> str:
     """Three digits of the mean or of the deviation, whichever is larger, and as many places."""
     size = max(abs(score.mean), score.std)
     place = min(max(2 - math.floor(math.log10(size)), 0), 6) if size else 2
