@@ -35,7 +35,8 @@ def spectral_points(kernel: str, bandwidth: float, n_outputs: int) -> np.ndarray
     # The tangent goes to infinity as the Cauchy law does, the heaviest of the spectral laws.
     half = np.tan(0.5 * np.pi * (np.arange(_N_TABULATED) / _N_TABULATED))
     with jax.enable_x64(True):
-        height = np.asarray(kernel_class(kernel)(jnp.ones(())).characteristic(jnp.asarray(half[:, None])))
+        unit = kernel_class(kernel)(jnp.ones(()))
+        height = np.asarray(unit.characteristic(jnp.asarray(half[:, None])))
     mass = np.concatenate([[0.0], np.cumsum(0.5 * (height[1:] + height[:-1]) * np.diff(half))])
     even = qmc.Sobol(n_outputs, scramble=False).random(_N_FREQUENCIES) + 0.5 / _N_FREQUENCIES
     outward = np.interp(np.abs(2.0 * even - 1.0), mass / mass[-1], half)
