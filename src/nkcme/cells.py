@@ -1,0 +1,122 @@
+"""Cells: of several outputs, the atoms that cover the data, and how y lies about each of them.
+
+A grid over the cube of ten outputs would need more atoms than there are rows, and most of them
+would lie where no y is. Atoms are instead the centres of clusters of the training targets, which
+are as dense as these. A cell is what is closest to an atom; what y does within it is told by a
+normal law of the cell's own covariance, as for one output mass is spread evenly between neighbours.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from scipy.stats import qmc
+from sklearn.cluster import KMeans
+
+#: Points of the quadrature behind `NormalCells.cdf`.
+N_POINTS = 64
+
+#: The least spread of a cell in any direction, as a share of all cells' root mean square: outputs
+#: that are tied to each other have a density too.
+LEAST_SPREAD = 1e-3
+
+
+class Cells(NamedTuple):
+    """Atoms (m, d), and the covariance (m, d, d) of y about each; zero where y never leaves them."""
+
+    atoms: np.ndarray
+    covariances: np.ndarray
+
+
+def cover(y: np.ndarray, weight: np.ndarray, n_atoms: int, seed: int) -> Cells:
+    """Exactly ``n_atoms`` cells for targets (n, d), of which row i counts as ``weight[i]`` rows.
+
+    Too few distinct targets are the atoms themselves, and repeated to make up the number.
+    """
+    y = np.asarray(y, np.float64)
+    distinct = np.unique(y, axis=0)
+    if len(distinct) <= n_atoms:
+        atoms = np.resize(distinct, (n_atoms, y.shape[1]))
+        return Cells(atoms, np.zeros((*atoms.shape, y.shape[1])))
+    clusters = KMeans(n_atoms, n_init=1, max_iter=50, random_state=seed)
+    clusters.fit(y, sample_weight=weight)
+    atoms = clusters.cluster_centers_
+    return Cells(atoms, _covariances(y - atoms[clusters.labels_], clusters.labels_, weight, n_atoms))
+
+
+def _covariances(
+    off: np.ndarray, cell: np.ndarray, weight: np.ndarray, n_cells: int
+) -> np.ndarray:
+    """Of the rows of each cell, drawn towards that of all: a cell has few rows, and d + 1 rows'
+    worth of the common covariance keep it from being flat."""
+    n, d = off.shape
+    squares = np.zeros((n_cells, d * d))
+    products = (off[:, :, None] * off[:, None, :]).reshape(n, -1)
+    np.add.at(squares, cell, weight[:, None] * products)
+    common = squares.sum(axis=0) / weight.sum()
+    counts = np.bincount(cell, weight, n_cells)[:, None]
+    prior = d + 1
+    covariances = ((squares + prior * common) / (counts + prior)).reshape(n_cells, d, d)
+    least = LEAST_SPREAD**2 * np.trace(common.reshape(d, d)) / d
+    return covariances + least * np.eye(d)
+
+
+class NormalCells:
+    """The normal law of each cell: mean ``atoms`` (m, d), ``covariances`` (m, d, d)."""
+
+    def __init__(self, atoms: np.ndarray, covariances: np.ndarray):
+        self.atoms = atoms
+        self.covariances = covariances
+        self.roots = np.linalg.cholesky(covariances)
+
+    def pdf(self, y: np.ndarray) -> np.ndarray:
+        """The density of each cell's law at points (..., d): (..., m)."""
+        scores = _solved(self.roots, y[..., None, :] - self.atoms)
+        d = self.atoms.shape[1]
+        log_volume = np.sum(np.log(np.diagonal(self.roots, axis1=1, axis2=2)), axis=1)
+        squares = np.sum(np.square(scores), axis=-1)
+        return np.exp(-0.5 * squares - log_volume - 0.5 * d * np.log(2 * np.pi))
+
+    def cdf(self, y: np.ndarray) -> np.ndarray:
+        """The probability of each cell's law below points (..., d) in every output: (..., m).
+
+        Genz's separation of variables: output after output, given those before at the quantiles of
+        a point of the unit cube, of which there are `N_POINTS` (good to 1e-3 for ten outputs).
+        """
+        off = y[..., None, :] - self.atoms
+        last = off.shape[-1] - 1
+        levels = _well_spread(last)
+        probability = np.ones((*off.shape[:-1], N_POINTS))
+        scores: list[np.ndarray] = []
+        for j in range(last + 1):
+            root = self.roots[:, j, :, None]
+            room = off[..., j, None] - sum(root[:, k] * score for k, score in enumerate(scores))
+            below = ndtr(room / root[:, j])
+            probability *= below
+            if j < last:
+                scores.append(ndtri(np.maximum(levels[:, j] * below, 1e-300)))
+        return probability.mean(axis=-1)
+
+    def carry(self, cell: np.ndarray, normal: np.ndarray) -> np.ndarray:
+        """Draws (..., d) of chosen cells (...), from standard normal ones (..., d)."""
+        return self.atoms[cell] + np.einsum("...ij,...j->...i", self.roots[cell], normal)
+
+
+def _solved(roots: np.ndarray, off: np.ndarray) -> np.ndarray:
+    """root_a^-1 off_a by forward substitution, (..., m, d): in d steps for all cells at once."""
+    scores: list[np.ndarray] = []
+    for j in range(off.shape[-1]):
+        before = sum(roots[:, j, k] * score for k, score in enumerate(scores))
+        scores.append((off[..., j] - before) / roots[:, j, j])
+    return np.stack(scores, axis=-1)
+
+
+@cache
+def _well_spread(d: int) -> np.ndarray:
+    """Points (N_POINTS, d) of the open unit cube; on the interval, midpoints."""
+    if d == 1:
+        return (np.arange(N_POINTS)[:, None] + 0.5) / N_POINTS
+    return qmc.Sobol(d, rng=np.random.default_rng(0)).random(N_POINTS)
