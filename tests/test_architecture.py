@@ -23,7 +23,7 @@ FLOORS = [
     {"objectives", "embedding", "herding", "distribution", "cdf_table", "metrics"}
     | {"mixture", "draws", "flow_distribution", "recalibration", "conformal"},
     {"networks", "atoms", "kernels", "compilation", "interrupts"}
-    | {"condensing", "ridge", "median_distance", "replicas", "crossfit", "trees"},
+    | {"condensing", "ridge", "median_distance", "replicas", "crossfit", "trees", "cells"},
     {"errors", "_version", "strict_json", "atomic_files", "parameters"},
 ]
 

@@ -297,7 +297,11 @@ class Embedding(Standardised):
             return self._through_kernel("value", z)
         if self._cells is not None:
             return self._mixed(self._cells.pdf(z))
-        self._need_one_output("the density of the atomic reading (use .read('smoothed'))")
+        if self.n_outputs > 1:
+            raise NkcmeError(
+                "atoms of several outputs without a spread have no density either; "
+                "use .read('smoothed')"
+            )
         edges, points = self._edges, z[..., 0]
         cell = np.clip(np.searchsorted(edges, points, "right") - 1, 0, len(edges) - 2)
         cell = np.broadcast_to(cell, (self.n_rows, points.shape[1]))

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
-from sklearn.cluster import KMeans
 
 from nkcme.atoms import Atoms
+from nkcme.cells import cover
 from nkcme.crossfit import Parts
 from nkcme.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
@@ -76,8 +76,8 @@ class NKCME(TrainedEstimator):
         Where the locations eta_a are that carry weights. "grid": evenly over the range of y.
         "quantile": half of them where y is, half evenly over a range a little wider. For several
         outputs they are cluster centres of y.
-    n_atoms : int
-        How many there are.
+    n_atoms : int or None
+        How many there are. None: 100 for one output, 200 for several.
     hidden : tuple of int
         Widths of the network's hidden layers.
     activation : {"relu", "silu", "gelu", "tanh"}
@@ -138,6 +138,8 @@ class NKCME(TrainedEstimator):
         The fitted centre.
     recalibration_ : Recalibration or None
         The fitted map of probabilities.
+    n_atoms_ : int
+        How many atoms there are.
     n_steps_ : int
         Steps trained.
     history_ : dict of arrays
@@ -154,7 +156,7 @@ class NKCME(TrainedEstimator):
         n_members: int = 1,
         recalibrate: bool = False,
         atoms: str = "grid",
-        n_atoms: int = 100,
+        n_atoms: int | None = None,
         hidden: Sequence[int] = (64, 64, 64),
         activation: str = "relu",
         head: str = "simplex",
@@ -310,26 +312,29 @@ class NKCME(TrainedEstimator):
         self.center_ = trained.center
         self.recalibration_ = trained.recalibration
         self.bandwidth_ = _bandwidth(self.model_)
+        self.n_atoms_ = self.model_.atoms.locations.shape[1]
 
     def _constant(self, data: Encoded) -> Atoms:
+        n_atoms = self._count_atoms(data.y.shape[1])
         if data.y.shape[1] == 1:
             if self.atoms == "quantile":
-                return Atoms.points(jnp.asarray(_spread_points(data, self.n_atoms), jnp.float32))
+                return Atoms.points(jnp.asarray(_spread_points(data, n_atoms), jnp.float32))
             low, high = (jnp.asarray(end, jnp.float32) for end in _range(data.y))
-            return Atoms.grid(low, high, self.n_atoms)
-        distinct = np.unique(data.y, axis=0)
-        if len(distinct) <= self.n_atoms:
-            # Rows of one batch need one shape, so too few distinct points are repeated.
-            return Atoms.points(jnp.asarray(np.resize(distinct, (self.n_atoms, distinct.shape[1]))))
-        means = KMeans(self.n_atoms, n_init=1, max_iter=50, random_state=data.seed)
-        means.fit(data.y, sample_weight=data.weight)
-        return Atoms.points(jnp.asarray(means.cluster_centers_))
+            return Atoms.grid(low, high, n_atoms)
+        cells = cover(data.y, data.weight, n_atoms, data.seed)
+        return Atoms.points(*(jnp.asarray(part, jnp.float32) for part in cells))
 
     def _constant_shape(self, spec: _Spec) -> Atoms:
         locations = jax.ShapeDtypeStruct((spec.n_atoms, spec.n_out), jnp.float32)
         even = spec.n_out == 1 and self.atoms == "grid"
         spacing = jax.ShapeDtypeStruct((), jnp.float32) if even else None
-        return Atoms(locations, spacing)  # type: ignore[arg-type]
+        spread = None
+        if spec.n_out > 1:
+            spread = jax.ShapeDtypeStruct((*locations.shape, spec.n_out), jnp.float32)
+        return Atoms(locations, spacing, spread)  # type: ignore[arg-type]
+
+    def _count_atoms(self, n_out: int) -> int:
+        return default_n_atoms(n_out) if self.n_atoms is None else int(self.n_atoms)
 
     def _spec(self, n_in: int, n_out: int, n_steps: int, n_rows: int) -> _Spec:
         floor, decay = self.bandwidth_floor, self.weight_decay
@@ -343,7 +348,7 @@ class NKCME(TrainedEstimator):
             n_in=n_in,
             n_out=n_out,
             kernel=self.kernel,
-            n_atoms=int(self.n_atoms),
+            n_atoms=self._count_atoms(n_out),
             hidden=tuple(int(h) for h in self.hidden),
             activation=self.activation,
             head=self.head,
@@ -370,8 +375,10 @@ class NKCME(TrainedEstimator):
         need_one_of("bandwidth_update", self.bandwidth_update, ("joint", "iterative", "fixed"))
         need_one_of("reading", self.reading, ("auto", *READINGS))
         need_one_of("atoms", self.atoms, ("grid", "quantile"))
-        for name in ("n_atoms", "n_members", "bandwidth_period"):
+        for name in ("n_members", "bandwidth_period"):
             need_whole(name, getattr(self, name))
+        if self.n_atoms is not None:
+            need_whole("n_atoms", self.n_atoms)
         centers.check_center(self.center)
         if not isinstance(self.recalibrate, bool | np.bool_):
             raise NkcmeError(f"recalibrate must be True or False; got {self.recalibrate!r}")
@@ -402,6 +409,7 @@ class NKCME(TrainedEstimator):
     def _embedding(
         self, model: NeuralEmbedding, weights: np.ndarray, location: Any, scale: Any
     ) -> Embedding:
+        spread = model.atoms.spread
         return Embedding(
             atoms=np.asarray(model.atoms.locations[0]),
             weights=weights,
@@ -410,6 +418,7 @@ class NKCME(TrainedEstimator):
             location=location,
             scale=scale,
             reading=self._reading(),
+            spread=None if spread is None else np.asarray(spread[0]),
         )
 
     def _reading(self) -> str:
@@ -425,7 +434,7 @@ class NKCME(TrainedEstimator):
     def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         learned, arrays = super()._learned()
         n_members = len(self.model_.raw_bandwidth)
-        return learned | {"n_members": n_members}, arrays
+        return learned | {"n_members": n_members, "n_atoms": self.n_atoms_}, arrays
 
     def _solution(self) -> dict[str, np.ndarray]:
         arrays: dict[str, np.ndarray] = {}
@@ -436,15 +445,21 @@ class NKCME(TrainedEstimator):
         return arrays
 
     def _leading_axes(self, config: dict[str, Any]) -> tuple[int, ...]:
-        n_members = config.get("n_members", 1)
-        if not isinstance(n_members, int) or n_members < 1:
-            raise ModelFileError(f"n_members must be a whole number; the file says {n_members!r}")
-        return (n_members,)
+        return (_count_in_file(config, "n_members", 1),)
+
+    def _spec_of_file(self, config: dict[str, Any]) -> _Spec:
+        # Before there was a default that may change, the number was among the parameters.
+        spec: _Spec = super()._spec_of_file(config)
+        return spec._replace(n_atoms=_count_in_file(config, "n_atoms", self.n_atoms))
 
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         if "n_members" not in config:  # of a version that knew one member only
             arrays = {k: v[None] if k.startswith("model") else v for k, v in arrays.items()}
+        if self.n_outputs_ > 1 and _SPREAD not in arrays:  # of one whose atoms had none
+            shape = np.shape(arrays.get("model.atoms.locations", ()))
+            arrays = arrays | {_SPREAD: np.zeros((*shape, self.n_outputs_), np.float32)}
         super()._relearn(config, arrays)
+        self.n_atoms_ = self.model_.atoms.locations.shape[1]
         self.bandwidth_ = _bandwidth(self.model_)
         if not (np.isfinite(self.bandwidth_) and self.bandwidth_ > 0):
             raise ModelFileError(f"the bandwidth of this model is {self.bandwidth_}")
@@ -471,6 +486,13 @@ class NKCME(TrainedEstimator):
             )
 
 
+def _count_in_file(config: dict[str, Any], name: str, unsaid: int | None) -> int:
+    count = config.get(name, unsaid)
+    if not isinstance(count, int) or count < 1:
+        raise ModelFileError(f"{name} must be a whole number; the file says {count!r}")
+    return count
+
+
 # Where the user does not say, what suits so many rows. Found by trial on the toy data (5,000 rows)
 # and on Boston, Concrete and Energy (450 to 930), see docs/findings.md.
 
@@ -486,10 +508,16 @@ def default_bandwidth_floor(n_rows: int) -> float:
     return float(np.clip((5000 / n_rows) ** 0.6, 1.0, 10.0))
 
 
+def default_n_atoms(n_outputs: int) -> int:
+    """More where a cell of several outputs takes the place of an interval."""
+    return 100 if n_outputs == 1 else 200
+
+
 #: Into how many parts rows are dealt where members are cross-fitted.
 N_PARTS = 5
 
 # The names of arrays in a model file.
+_SPREAD = "model.atoms.spread"
 _CENTER = "center/"
 _RECALIBRATION = "recalibration"
 
