@@ -66,9 +66,7 @@ def test_cells_and_their_shares_have_the_covariance_of_the_data():
 
 def test_a_row_of_weight_two_is_two_rows():
     y = RNG.normal(size=(30, 2))
-    once, twice = cover(y, np.r_[2.0 * np.ones(15), np.ones(15)], 30, 0), cover(y, np.ones(30), 30, 0)
-    np.testing.assert_array_equal(once.atoms, twice.atoms)  # every row is an atom
-    far = np.concatenate([y, y + [100.0, 0.0]])
+    far = np.concatenate([y, y + np.array([100.0, 0.0])])
     weight = np.r_[3.0 * np.ones(30), np.ones(30)]
     light = cover(far, weight, 2, seed=0)
     repeated = cover(np.concatenate([far[:30]] * 3 + [far[30:]]), np.ones(120), 2, seed=0)
@@ -80,9 +78,17 @@ def test_a_row_of_weight_two_is_two_rows():
 def test_few_distinct_targets_are_the_atoms_themselves():
     y = np.repeat([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 20, axis=0)
     atoms, covariances = cover(y, np.ones(60), 7, seed=0)
-    assert atoms.shape == (7, 2) and covariances.shape == (7, 2, 2)
+    assert (atoms.shape, covariances.shape) == ((7, 2), (7, 2, 2))
     assert {tuple(atom) for atom in atoms} == {(0.0, 1.0), (1.0, 0.0), (1.0, 1.0)}
     assert not covariances.any()
+
+
+def test_few_rows_make_few_cells_which_are_repeated():
+    y = RNG.normal(size=(60, 2))
+    atoms, covariances = cover(y, np.ones(60), 50, seed=0)
+    assert len(atoms) == 50
+    assert len(np.unique(atoms, axis=0)) == 12
+    assert np.all(np.linalg.eigvalsh(covariances) > 0)
 
 
 def test_outputs_that_are_tied_have_a_density_and_draws_that_are_tied():

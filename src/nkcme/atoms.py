@@ -84,6 +84,13 @@ class Atoms(eqx.Module):
         nearest = jnp.min(jnp.where(gaps > 0, gaps, jnp.inf), axis=1)
         return jnp.nan_to_num(jnp.median(nearest), posinf=0.0)
 
+    def nearest(self, y: Array) -> Array:
+        """The atoms closest to targets (n, d): each stands for its cell."""
+        # Output by output, as kernels do it; also so that no array is larger than (n, m).
+        columns = zip(y.T, self.locations.T, strict=True)
+        squares = sum(jnp.square(of_y[:, None] - of_atoms[None]) for of_y, of_atoms in columns)
+        return self.locations[jnp.argmin(squares, axis=1)]
+
     def gram(self, kernel: DensityKernel) -> Array:
         """k(eta_a, eta_b)."""
         return self._matrix(kernel.value)

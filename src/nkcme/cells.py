@@ -16,6 +16,9 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 from sklearn.cluster import KMeans
 
+#: A cell has so many rows at least, on average: fewer would not tell how y lies within it.
+ROWS_A_CELL = 5
+
 #: Points of the quadrature behind `NormalCells.cdf`.
 N_POINTS = 64
 
@@ -25,31 +28,38 @@ LEAST_SPREAD = 1e-3
 
 
 class Cells(NamedTuple):
-    """Atoms (m, d), and the covariance (m, d, d) of y about each; zero where y never leaves them."""
+    """Atoms (m, d), and the covariance (m, d, d) of y about each; zero where y is nowhere else."""
 
     atoms: np.ndarray
     covariances: np.ndarray
 
 
 def cover(y: np.ndarray, weight: np.ndarray, n_atoms: int, seed: int) -> Cells:
-    """Exactly ``n_atoms`` cells for targets (n, d), of which row i counts as ``weight[i]`` rows.
+    """``n_atoms`` cells for targets (n, d), of which row i counts as ``weight[i]`` rows.
 
-    Too few distinct targets are the atoms themselves, and repeated to make up the number.
+    Where there are too few rows for so many, cells are repeated to make up the number: models that
+    train side by side need one shape. Values that repeat as often as cells have rows are the atoms
+    themselves, and there is nothing between them.
     """
     y = np.asarray(y, np.float64)
+    n_cells = max(min(n_atoms, len(y) // ROWS_A_CELL), 1)
     distinct = np.unique(y, axis=0)
-    if len(distinct) <= n_atoms:
-        atoms = np.resize(distinct, (n_atoms, y.shape[1]))
-        return Cells(atoms, np.zeros((*atoms.shape, y.shape[1])))
-    clusters = KMeans(n_atoms, n_init=1, max_iter=50, random_state=seed)
+    if len(distinct) <= n_cells:
+        cells = Cells(distinct, np.zeros((*distinct.shape, y.shape[1])))
+    else:
+        cells = _clustered(y, weight, n_cells, seed)
+    repeated = np.resize(np.arange(len(cells.atoms)), n_atoms)
+    return Cells(cells.atoms[repeated], cells.covariances[repeated])
+
+
+def _clustered(y: np.ndarray, weight: np.ndarray, n_cells: int, seed: int) -> Cells:
+    clusters = KMeans(n_cells, n_init=1, max_iter=50, random_state=seed)
     clusters.fit(y, sample_weight=weight)
-    atoms = clusters.cluster_centers_
-    return Cells(atoms, _covariances(y - atoms[clusters.labels_], clusters.labels_, weight, n_atoms))
+    atoms, cell = clusters.cluster_centers_, clusters.labels_
+    return Cells(atoms, _covariances(y - atoms[cell], cell, weight, n_cells))
 
 
-def _covariances(
-    off: np.ndarray, cell: np.ndarray, weight: np.ndarray, n_cells: int
-) -> np.ndarray:
+def _covariances(off: np.ndarray, cell: np.ndarray, weight: np.ndarray, n_cells: int) -> np.ndarray:
     """Of the rows of each cell, drawn towards that of all: a cell has few rows, and d + 1 rows'
     worth of the common covariance keep it from being flat."""
     n, d = off.shape

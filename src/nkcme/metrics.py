@@ -1,8 +1,8 @@
 """How good is a predicted conditional distribution? Every score of the project, in NumPy float64.
 
 Axes are the same everywhere: draws come first, so samples are (n_draws, n_rows), of d > 1 outputs
-(n_draws, n_rows, d); quantiles are (n_rows, n_q); intervals are (n_rows, 2). Nothing here knows a model: a score takes the truth and
-what was predicted, and gives one number a row or one number.
+(n_draws, n_rows, d); quantiles are (n_rows, n_q); intervals are (n_rows, 2). Nothing here knows a
+model: a score takes the truth and what was predicted, and gives one number a row or one number.
 """
 
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ def sliced_wasserstein1(
 
 
 def _directions(d: int, n: int) -> FloatArray:
-    """Unit vectors (n, d); opposite ones see the same, so that of two outputs half a turn will do."""
+    """Unit vectors (n, d); opposite ones see the same, so half a turn does for two outputs."""
     if d == 2:
         angle = np.pi * (np.arange(n) + 0.5) / n
         return np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -64,7 +64,7 @@ def test_the_mixtures_correlation_within_a_lobe_changes_sign():
 def test_a_table_is_that_of_its_seed(problem):
     X, y = problem.make(50, seed=3)
     again = problem.make(50, seed=3)
-    assert X.shape == (50, 1) and y.shape == (50, 2)
+    assert (X.shape, y.shape) == ((50, 1), (50, 2))
     np.testing.assert_array_equal(X, again[0])
     np.testing.assert_array_equal(y, again[1])
     assert not np.array_equal(y, problem.make(50, seed=4)[1])

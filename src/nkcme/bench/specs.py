@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from nkcme import presets
+from nkcme.datasets.plane import PLANE
 from nkcme.datasets.toy import N_DRAWS, N_EVALUATION_POINTS, N_TRAIN, TOYS
 from nkcme.errors import NkcmeError
 
@@ -83,6 +84,18 @@ _QUICK_SEEDS = 2
 #: Only WAS1 is scored, and at fewer points: a thousand networks in turn for every draw is what
 #: CARD costs, and it would take most of the time.
 _QUICK = {"n_points": 40, "n_test": 0}
+
+# --- several outputs --------------------------------------------------------------------------
+
+OUTPUTS = "outputs"
+#: What the rows of two outputs are scored by; lower is better.
+OUTPUTS_TITLES = {
+    "sliced_was1_x100": "sliced WAS1 × 100",
+    "energy_score": "energy score",
+    "nll": "NLL",
+}
+_OUTPUTS_METHODS = ("nkcme", "nsf")
+_OUTPUTS_SEEDS = 5
 
 # --- growth with n ----------------------------------------------------------------------------
 
@@ -170,6 +183,30 @@ def uci_cells() -> list[Cell]:
         for dataset, n_folds in folds.items()
         for name, method in METHODS.items()
         if name != "kernel-cme" or dataset in _SMALL
+    ]
+
+
+def outputs_cells() -> list[Cell]:
+    """Two outputs whose dependence is known: our default and the spline flow's, five seeds."""
+    return [
+        Cell(
+            experiment=OUTPUTS,
+            dataset=problem,
+            method=name,
+            estimator=METHODS[name].estimator,
+            parameters={},
+            protocol={
+                "n_train": N_TRAIN,
+                "n_points": 50,
+                "n_draws": 1000,
+                "n_directions": 100,
+                "n_test": 1000,
+                "n_test_draws": 500,
+            },
+            n_runs=_OUTPUTS_SEEDS,
+        )
+        for problem in PLANE
+        for name in _OUTPUTS_METHODS
     ]
 
 

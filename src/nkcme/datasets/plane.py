@@ -39,7 +39,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class Banana:
-    """Y1 ~ N(0, 1) and Y2 = bend (Y1^2 - 1) + N(0, width^2): uncorrelated, and far from independent."""
+    """Y1 ~ N(0, 1) and Y2 = bend (Y1^2 - 1) + N(0, width^2): uncorrelated, not independent."""
 
     bend: FloatArray
     width: float
@@ -133,5 +133,7 @@ PLANE: dict[str, Problem] = {
 def load_plane(name: str) -> Problem:
     """The problem of two outputs of this name."""
     if name not in PLANE:
-        raise NkcmeError(f"no problem of two outputs is named {name!r}; there are {', '.join(PLANE)}")
+        raise NkcmeError(
+            f"no problem of two outputs is named {name!r}; there are {', '.join(PLANE)}"
+        )
     return PLANE[name]

@@ -86,7 +86,8 @@ class NKCME(TrainedEstimator):
     spectral_norm : tuple of int
         Layers to normalise by their largest singular value (0 is the first, -1 the last).
     bandwidth : float
-        The bandwidth at the start, in units of standardised y. Starting wide and letting it shrink
+        The bandwidth at the start, in units of standardised y (of several outputs, times the root
+        of their number, as distances are). Starting wide and letting it shrink
         trains coarse to fine, and reaches better models than starting narrow.
     bandwidth_floor : float or None
         How narrow it may become, in spacings between neighbouring atoms: finer than its atoms, or
@@ -353,7 +354,7 @@ class NKCME(TrainedEstimator):
             activation=self.activation,
             head=self.head,
             spectral_norm=tuple(int(i) for i in self.spectral_norm),
-            bandwidth=float(self.bandwidth),
+            bandwidth=float(self.bandwidth) * n_out**0.5,  # as distances grow
             bandwidth_floor=float(default_bandwidth_floor(n_rows) if floor is None else floor),
             bandwidth_update=self.bandwidth_update,
             bandwidth_period=int(self.bandwidth_period),
@@ -586,7 +587,14 @@ def make_task(spec: _Spec) -> Task:
 
     def loss(criterion: Any, model: NeuralEmbedding, batch: tuple[Array, Array], _: Array) -> Array:
         x, y = batch
-        return criterion(model.weights(x), y, model.atoms, model.kernel)
+        if spec.n_out == 1:
+            return criterion(model.weights(x), y, model.atoms, model.kernel)
+        # A target of several outputs stands for its cell, whose law spreads the atom again. The
+        # best weights are then the probabilities of cells, however wide the kernel is; and as
+        # k(0) falls with the power of d, the loss is taken in units of it.
+        kernel, nowhere = model.kernel, jnp.zeros(spec.n_out)
+        peak = jax.lax.stop_gradient(kernel.value(nowhere))
+        return criterion(model.weights(x), model.atoms.nearest(y), model.atoms, kernel) / peak
 
     def only(network: bool, bandwidth: bool, model: NeuralEmbedding) -> NeuralEmbedding:
         """Marks what an objective moves."""
