@@ -77,7 +77,7 @@ class NKCME(TrainedEstimator):
         "quantile": half of them where y is, half evenly over a range a little wider. For several
         outputs they are cluster centres of y.
     n_atoms : int or None
-        How many there are. None: 100 for one output, 200 for several.
+        How many there are. None: 100 for one output, 300 for several.
     hidden : tuple of int
         Widths of the network's hidden layers.
     activation : {"relu", "silu", "gelu", "tanh"}
@@ -341,7 +341,7 @@ class NKCME(TrainedEstimator):
         floor, decay = self.bandwidth_floor, self.weight_decay
         descent = self._descent(n_steps)
         if decay is None:
-            descent = descent._replace(weight_decay=default_weight_decay(n_rows, n_in))
+            descent = descent._replace(weight_decay=default_weight_decay(n_rows, n_in, n_out))
         # The paper's one rate for everything decays the bandwidth too. With a rate of its own it is
         # left alone: decay would pull it to softplus(0), whatever the data say.
         own_rate = self.bandwidth_learning_rate
@@ -498,10 +498,12 @@ def _count_in_file(config: dict[str, Any], name: str, unsaid: int | None) -> int
 # and on Boston, Concrete and Energy (450 to 930), see docs/findings.md.
 
 
-def default_weight_decay(n_rows: int, n_inputs: int) -> float:
+def default_weight_decay(n_rows: int, n_inputs: int, n_outputs: int = 1) -> float:
     """What keeps a network from learning a small or wide table by heart; next to nothing where
-    there are thousands of rows for each input."""
-    return min(3.0, (120 * n_inputs / n_rows) ** 0.8)
+    there are thousands of rows for each input. Four times that for several outputs, where each of
+    many cells has few rows to tell how its probability moves with x."""
+    decay = (120 * n_inputs / n_rows) ** 0.8
+    return min(3.0, decay if n_outputs == 1 else 4.0 * decay)
 
 
 def default_bandwidth_floor(n_rows: int) -> float:
@@ -511,7 +513,7 @@ def default_bandwidth_floor(n_rows: int) -> float:
 
 def default_n_atoms(n_outputs: int) -> int:
     """More where a cell of several outputs takes the place of an interval."""
-    return 100 if n_outputs == 1 else 200
+    return 100 if n_outputs == 1 else 300
 
 
 #: Into how many parts rows are dealt where members are cross-fitted.
