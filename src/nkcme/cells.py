@@ -61,7 +61,7 @@ def _clustered(y: np.ndarray, weight: np.ndarray, n_cells: int, seed: int) -> Ce
 
 def _covariances(off: np.ndarray, cell: np.ndarray, weight: np.ndarray, n_cells: int) -> np.ndarray:
     """Of the rows of each cell, drawn towards that of all: a cell has few rows, and d + 1 rows'
-    worth of the common covariance keep it from being flat."""
+    worth of the common covariance keep it from being flat. Times `overlap`."""
     n, d = off.shape
     squares = np.zeros((n_cells, d * d))
     products = (off[:, :, None] * off[:, None, :]).reshape(n, -1)
@@ -71,7 +71,16 @@ def _covariances(off: np.ndarray, cell: np.ndarray, weight: np.ndarray, n_cells:
     prior = d + 1
     covariances = ((squares + prior * common) / (counts + prior)).reshape(n_cells, d, d)
     least = LEAST_SPREAD**2 * np.trace(common.reshape(d, d)) / d
-    return covariances + least * np.eye(d)
+    return overlap(d) * (covariances + least * np.eye(d))
+
+
+def overlap(n_outputs: int) -> float:
+    """By how much the covariance of a cell's law is larger than that of its rows.
+
+    Laws as narrow as their cells leave valleys between neighbours that the density does not have.
+    The fewer the outputs, the smaller cells are, and the less their width adds to the whole.
+    """
+    return 1.0 + 2.0 / n_outputs
 
 
 class NormalCells:
@@ -82,13 +91,13 @@ class NormalCells:
         self.covariances = covariances
         self.roots = np.linalg.cholesky(covariances)
 
-    def pdf(self, y: np.ndarray) -> np.ndarray:
-        """The density of each cell's law at points (..., d): (..., m)."""
+    def logpdf(self, y: np.ndarray) -> np.ndarray:
+        """The log density of each cell's law at points (..., d): (..., m)."""
         scores = _solved(self.roots, y[..., None, :] - self.atoms)
         d = self.atoms.shape[1]
         log_volume = np.sum(np.log(np.diagonal(self.roots, axis1=1, axis2=2)), axis=1)
         squares = np.sum(np.square(scores), axis=-1)
-        return np.exp(-0.5 * squares - log_volume - 0.5 * d * np.log(2 * np.pi))
+        return -0.5 * squares - log_volume - 0.5 * d * np.log(2 * np.pi)
 
     def cdf(self, y: np.ndarray) -> np.ndarray:
         """The probability of each cell's law below points (..., d) in every output: (..., m).

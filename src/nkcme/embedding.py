@@ -25,6 +25,7 @@ from typing import Any
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from nkcme import herding
@@ -143,7 +144,10 @@ class Embedding(Standardised):
         return (np.maximum(values, 0.0).T / mass).T
 
     def logpdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
-        """The logarithm of ``pdf(y, clip=True)``, -inf where that is zero."""
+        """The logarithm of ``pdf(y, clip=True)``, -inf where that is zero; for several outputs spread
+        by cells also where it is too small for a number."""
+        if self.reading == "atomic" and self._cells is not None and np.all(self.weights >= 0):
+            return self._at(self._logpdf_of_cells, y, grid)
         with np.errstate(divide="ignore"):
             return np.log(self.pdf(y, grid=grid, clip=True))
 
@@ -282,6 +286,15 @@ class Embedding(Standardised):
         volume = np.prod(self.scale, axis=1)[:, None]
         return self._by_points(lambda e, z: e._standard_pdf(z), y) / volume
 
+    def _logpdf_of_cells(self, y: np.ndarray) -> np.ndarray:
+        def at(e: Embedding, z: np.ndarray) -> np.ndarray:
+            assert e._cells is not None
+            return logsumexp(e._cells.logpdf(z), axis=2, b=np.asarray(e.weights)[:, None])
+
+        # Weights differ by row, so that points shared by all rows are laid out for each.
+        points = np.broadcast_to(y, (self.n_rows, *y.shape[1:]))
+        return self._by_points(at, points) - np.sum(np.log(self.scale), axis=1)[:, None]
+
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         through_cells = self.reading == "atomic" and self._cells is not None
         more = 2 * N_POINTS if through_cells else 1
@@ -296,7 +309,7 @@ class Embedding(Standardised):
         if self.reading == "smoothed":
             return self._through_kernel("value", z)
         if self._cells is not None:
-            return self._mixed(self._cells.pdf(z))
+            return self._mixed(np.exp(self._cells.logpdf(z)))
         if self.n_outputs > 1:
             raise NkcmeError(
                 "atoms of several outputs without a spread have no density either; "

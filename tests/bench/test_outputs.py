@@ -48,8 +48,8 @@ class Oracle:
         problem: object
         x: np.ndarray
 
-        def pdf(self, y):
-            return self.problem.pdf(self.x, y)
+        def logpdf(self, y):
+            return np.log(self.problem.pdf(self.x, y))
 
 
 @pytest.fixture(autouse=True)

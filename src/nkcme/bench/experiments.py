@@ -125,7 +125,7 @@ def _score_outputs(
     y = problem.sample(x, test)
 
     def scores(
-        sampler: Callable[[np.ndarray, int], np.ndarray], density: np.ndarray
+        sampler: Callable[[np.ndarray, int], np.ndarray], log_density: np.ndarray
     ) -> dict[str, float]:
         sliced = metrics.sliced_wasserstein1(
             sampler(points, n_draws), true_draws, protocol["n_directions"]
@@ -133,14 +133,14 @@ def _score_outputs(
         return {
             "sliced_was1_x100": 100 * float(sliced.mean()),
             "energy_score": float(metrics.energy_score(y, sampler(x, n_test_draws)).mean()),
-            "nll": metrics.nll(np.log(density)),
+            "nll": metrics.nll(log_density),
         }
 
-    density, predict_seconds = _timed(lambda: model.predict_dist(x[:, None]).pdf(y))
+    log_density, predict_seconds = _timed(lambda: model.predict_dist(x[:, None]).logpdf(y))
     ours, sample_seconds = _timed(
-        lambda: scores(lambda at, n: model.sample(at[:, None], n, random_state=seed), density)
+        lambda: scores(lambda at, n: model.sample(at[:, None], n, random_state=seed), log_density)
     )
-    perfect = scores(lambda at, n: problem.sample(at, truth, n), problem.pdf(x, y))
+    perfect = scores(lambda at, n: problem.sample(at, truth, n), np.log(problem.pdf(x, y)))
     return {
         "metrics": ours | {f"{name}_floor": value for name, value in perfect.items()},
         "seconds": {"sample": sample_seconds, "predict": predict_seconds},
