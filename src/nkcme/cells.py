@@ -16,6 +16,8 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 from sklearn.cluster import KMeans
 
+from nkcme.errors import ModelFileError
+
 #: A cell has so many rows at least, on average: fewer would not tell how y lies within it.
 ROWS_A_CELL = 5
 
@@ -81,6 +83,16 @@ def overlap(n_outputs: int) -> float:
     The fewer the outputs, the smaller cells are, and the less their width adds to the whole.
     """
     return 1.0 + 2.0 / n_outputs
+
+
+def need_covariances(covariances: np.ndarray) -> None:
+    """Raises on what a file has instead of covariances (zero throughout stands for none)."""
+    try:
+        usable = np.all(np.isfinite(np.linalg.cholesky(covariances.astype(np.float64))))
+    except np.linalg.LinAlgError:
+        usable = not np.any(covariances)
+    if not usable:
+        raise ModelFileError("the spread of this model's atoms is not that of distributions")
 
 
 class NormalCells:

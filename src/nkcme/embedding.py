@@ -144,8 +144,8 @@ class Embedding(Standardised):
         return (np.maximum(values, 0.0).T / mass).T
 
     def logpdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
-        """The logarithm of ``pdf(y, clip=True)``, -inf where that is zero; for several outputs spread
-        by cells also where it is too small for a number."""
+        """The logarithm of ``pdf(y, clip=True)``, -inf where that is zero; of several outputs that
+        are spread by cells also where the density is too small for a number."""
         if self.reading == "atomic" and self._cells is not None and np.all(self.weights >= 0):
             return self._at(self._logpdf_of_cells, y, grid)
         with np.errstate(divide="ignore"):

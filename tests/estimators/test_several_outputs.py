@@ -7,7 +7,9 @@ import pytest
 
 from nkcme import NKCME, load
 from nkcme.datasets.plane import load_plane
+from nkcme.errors import ModelFileError
 from nkcme.metrics import energy_score
+from nkcme.persistence import read_model, write_model
 
 SMALL = {"hidden": (32, 32), "epochs": 40, "random_state": 0, "verbose": False}
 
@@ -36,6 +38,19 @@ def test_draws_and_density_have_their_shapes(fitted):
     assert dist.pdf(np.zeros((5, d)), grid=True).shape == (3, 5)
     draws = dist.rvs(200, random_state=0)
     assert len(np.unique(draws[:, 0], axis=0)) == 200  # of a continuous distribution
+
+
+def test_the_log_density_is_that_of_the_density_and_goes_on_where_that_ends(fitted):
+    model, d = fitted
+    dist = model.predict_dist(np.array([[-0.5], [0.5]]))
+    y = np.random.default_rng(0).normal(size=(6, d))
+    with np.errstate(divide="ignore"):
+        expected = np.log(dist.pdf(y, grid=True))
+    log_density = dist.logpdf(y, grid=True)
+    np.testing.assert_allclose(log_density, np.maximum(expected, log_density), rtol=1e-6)
+    far = dist.logpdf(np.full((2, d), 300.0))
+    assert np.all(np.isfinite(far))
+    assert np.all(far < -1000)
 
 
 def test_the_sign_of_a_correlation_that_changes_with_x_is_found(fitted):
@@ -93,7 +108,7 @@ def test_the_ring_keeps_its_hole():
     assert np.mean(radius < 0.4 * (1 + 0.5 * x)) < 0.02
 
 
-@pytest.mark.parametrize("center", ["none", "mean"])
+@pytest.mark.parametrize("center", ["none", ["network"]], ids=str)
 def test_a_file_keeps_everything_centred_or_not(tmp_path, center):
     X, y = factor_table(3, n=200)
     model = NKCME(hidden=(8,), epochs=2, random_state=0, center=center, verbose=False).fit(X, y)
@@ -102,6 +117,37 @@ def test_a_file_keeps_everything_centred_or_not(tmp_path, center):
     assert (again.n_atoms, again.n_atoms_) == (None, model.n_atoms_)
     for ask in (lambda m: m.sample(X, 3, random_state=0), lambda m: m.predict_dist(X).pdf(y)):
         np.testing.assert_array_equal(ask(again), ask(model))
+
+
+def test_files_of_the_version_before_are_read_and_draw_atoms(tmp_path):
+    X, y = factor_table(2, n=200)
+    model = NKCME(hidden=(8,), epochs=2, n_atoms=30, random_state=0, verbose=False).fit(X, y)
+    model.save(tmp_path / "m")
+    config, arrays = read_model(tmp_path / "m")
+    del config["learned"]["n_atoms"], arrays["model.atoms.spread"]
+    write_model(tmp_path / "m", config, arrays)
+    again = load(tmp_path / "m")
+    draws = again.sample(X, 5, random_state=0)
+    atoms = again.scaler_.location + again.scaler_.scale * np.asarray(
+        again.model_.atoms.locations[0]
+    )
+    assert np.abs(draws[:, :, None] - atoms).max(axis=-1).min(axis=-1).max() < 1e-5
+    np.testing.assert_allclose(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("spread", [-1.0, np.nan])
+def test_a_spread_that_is_none_is_refused(tmp_path, spread):
+    X, y = factor_table(2, n=200)
+    model = NKCME(hidden=(8,), epochs=1, n_atoms=30, random_state=0, verbose=False).fit(X, y)
+    model.save(tmp_path / "m")
+    config, arrays = read_model(tmp_path / "m")
+    write_model(
+        tmp_path / "m",
+        config,
+        arrays | {"model.atoms.spread": spread * arrays["model.atoms.spread"]},
+    )
+    with pytest.raises(ModelFileError, match=r"spread|finite"):
+        load(tmp_path / "m")
 
 
 def test_a_target_of_few_values_is_predicted_by_these_values():

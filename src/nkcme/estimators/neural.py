@@ -15,7 +15,7 @@ import optax
 from jax import Array
 
 from nkcme.atoms import Atoms
-from nkcme.cells import cover
+from nkcme.cells import cover, need_covariances
 from nkcme.crossfit import Parts
 from nkcme.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
@@ -461,6 +461,8 @@ class NKCME(TrainedEstimator):
             arrays = arrays | {_SPREAD: np.zeros((*shape, self.n_outputs_), np.float32)}
         super()._relearn(config, arrays)
         self.n_atoms_ = self.model_.atoms.locations.shape[1]
+        if self.model_.atoms.spread is not None:
+            need_covariances(np.asarray(self.model_.atoms.spread[0]))
         self.bandwidth_ = _bandwidth(self.model_)
         if not (np.isfinite(self.bandwidth_) and self.bandwidth_ > 0):
             raise ModelFileError(f"the bandwidth of this model is {self.bandwidth_}")
