@@ -88,7 +88,7 @@ def overlap(n_outputs: int) -> float:
 def need_covariances(covariances: np.ndarray) -> None:
     """Raises on what a file has instead of covariances (zero throughout stands for none)."""
     try:
-        usable = np.all(np.isfinite(np.linalg.cholesky(covariances.astype(np.float64))))
+        usable = bool(np.all(np.isfinite(np.linalg.cholesky(covariances.astype(np.float64)))))
     except np.linalg.LinAlgError:
         usable = not np.any(covariances)
     if not usable:
