@@ -24,7 +24,8 @@ FLOORS = [
     {"objectives", "embedding", "herding", "distribution", "cdf_table", "metrics"}
     | {"mixture", "draws", "flow_distribution", "recalibration", "conformal", "disagreement"},
     {"networks", "atoms", "kernels", "compilation", "interrupts"}
-    | {"condensing", "ridge", "median_distance", "replicas", "crossfit", "trees", "stacking"},
+    | {"condensing", "ridge", "median_distance", "replicas", "crossfit", "trees", "stacking"}
+    | {"cells"},
     {"errors", "_version", "strict_json", "atomic_files", "parameters"},
 ]
 

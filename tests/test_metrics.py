@@ -1,5 +1,7 @@
 """Each score against a closed form, a brute-force definition, scipy or a published number."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -265,3 +267,72 @@ def test_every_explanation_is_one_sentence_that_says_which_way_is_better():
         assert sentence.endswith(".")
         assert ". " not in sentence
         assert "better" in sentence
+
+
+# --- several outputs ------------------------------------------------------------------------------
+
+
+def test_the_energy_score_of_one_point_is_its_distance():
+    y = np.array([[3.0, 4.0], [0.0, 1.0]])
+    np.testing.assert_allclose(metrics.energy_score(y, np.zeros((7, 2, 2))), [5.0, 1.0])
+
+
+def test_the_energy_score_of_two_points_is_in_closed_form():
+    """Half at 0 and half at e, |e| = 1: (|y| + |y - e|) / 2 - 1/4."""
+    draws = np.array([[[0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]]])
+    for y in ([0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [1.0, 2.0, -2.0]):
+        expected = 0.5 * (np.linalg.norm(y) + np.linalg.norm(np.subtract(y, [1, 0, 0]))) - 0.25
+        assert metrics.energy_score([y], draws)[0] == pytest.approx(expected)
+
+
+def test_the_energy_score_of_one_output_is_the_crps(rng):
+    draws, y = rng.normal(size=(50, 6)), rng.normal(size=6)
+    joint = metrics.energy_score(y[:, None], draws[..., None])
+    np.testing.assert_allclose(joint, metrics.crps_ensemble(y, draws))
+
+
+def test_the_energy_score_of_a_normal_law_is_in_closed_form():
+    """At its mean: E|X| - E|X - X'| / 2 = sqrt(pi / 2) (1 - sqrt(2) / 2) for N(0, I) in the plane,
+    and draws add E|X - X'| / (2 n)."""
+    n = 1000
+    draws = np.random.default_rng(0).normal(size=(n, 200, 2))
+    half = np.sqrt(np.pi / 2)
+    expected = half * (1 - np.sqrt(2) / 2) + np.sqrt(2) * half / (2 * n)
+    score = metrics.energy_score(np.zeros((200, 2)), draws)
+    assert score.mean() == pytest.approx(expected, abs=4 * score.std() / np.sqrt(200))
+
+
+def test_sliced_was1_of_a_shift_is_its_mean_length_along_directions(rng):
+    draws = rng.normal(size=(40, 3, 2))
+    shift = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, -1.0]])
+    sliced = metrics.sliced_wasserstein1(draws + shift, draws)
+    # The mean of |cos| is 2 / pi.
+    np.testing.assert_allclose(sliced, 2 / np.pi * np.array([0.0, 5.0, 1.0]), rtol=1e-3)
+    np.testing.assert_allclose(metrics.sliced_wasserstein1(draws, draws + shift), sliced)
+
+
+def test_sliced_was1_of_many_outputs_and_of_draws_of_unequal_number(rng):
+    draws = rng.normal(size=(40, 2, 7))
+    doubled = np.concatenate([draws, draws])
+    np.testing.assert_allclose(metrics.sliced_wasserstein1(doubled, draws), 0.0, atol=1e-12)
+    moved = metrics.sliced_wasserstein1(doubled + 1.0, draws, n_directions=4000)
+    # The mean of |v1 + ... + vd| is sqrt(d) Gamma(d/2) / (sqrt(pi) Gamma((d + 1)/2)).
+    expected = np.sqrt(7 / np.pi) * math.gamma(3.5) / math.gamma(4)
+    np.testing.assert_allclose(moved, expected, rtol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: metrics.energy_score([1.0], np.zeros((3, 1, 2))), "y must have shape"),
+        (lambda: metrics.energy_score([[1.0]], np.zeros((3, 1, 2))), r"\(1, 2\), as draws do"),
+        (lambda: metrics.energy_score([[np.nan, 1]], np.zeros((3, 1, 2))), "must be finite"),
+        (
+            lambda: metrics.sliced_wasserstein1(np.zeros((3, 1, 2)), np.zeros((3, 1, 3))),
+            "1 rows and 2 outputs",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(ask, message):
+    with pytest.raises(NkcmeError, match=message):
+        ask()

@@ -52,10 +52,12 @@ def unfold(halves: Array) -> Array:
 class Atoms(eqx.Module):
     """Locations (m, d). On an even one-dimensional grid ``spacing`` is set, and Gram matrices need
     m kernel values instead of m^2. Such a grid looks the same from both ends, so that for an even m
-    the Gram matrix falls into two blocks in the basis of `fold`: half the work of a product."""
+    the Gram matrix falls into two blocks in the basis of `fold`: half the work of a product. Atoms
+    of several outputs carry the covariance of y about each, (m, d, d), in ``spread``."""
 
     locations: Array
     spacing: Array | None
+    spread: Array | None = None
 
     @classmethod
     def grid(cls, low: Array, high: Array, n: int) -> Atoms:
@@ -66,19 +68,28 @@ class Atoms(eqx.Module):
         return cls(locations, jnp.asarray((high - low) / max(n - 1, 1)))
 
     @classmethod
-    def points(cls, locations: Array) -> Atoms:
+    def points(cls, locations: Array, spread: Array | None = None) -> Atoms:
         """Atoms anywhere."""
-        return cls(jnp.asarray(locations), None)
+        return cls(jnp.asarray(locations), None, spread)
 
     def neighbour_distance(self) -> Array:
-        """The distance between neighbouring atoms (off a grid, the median one); 0 for one atom."""
+        """The distance between neighbouring atoms (off a grid, the median one, an atom in the same
+        place being no neighbour); 0 for one atom."""
         if self.spacing is not None:
             return self.spacing
         n = self.locations.shape[0]
         if n == 1:
             return jnp.zeros(())
         gaps = jnp.linalg.norm(self.locations[:, None] - self.locations[None], axis=-1)
-        return jnp.median(jnp.min(gaps + jnp.diag(jnp.full(n, jnp.inf)), axis=1))
+        nearest = jnp.min(jnp.where(gaps > 0, gaps, jnp.inf), axis=1)
+        return jnp.nan_to_num(jnp.median(nearest), posinf=0.0)
+
+    def nearest(self, y: Array) -> Array:
+        """The atoms closest to targets (n, d): each stands for its cell."""
+        # Output by output, as kernels do it; also so that no array is larger than (n, m).
+        columns = zip(y.T, self.locations.T, strict=True)
+        squares = sum(jnp.square(of_y[:, None] - of_atoms[None]) for of_y, of_atoms in columns)
+        return self.locations[jnp.argmin(squares, axis=1)]
 
     def gram(self, kernel: DensityKernel) -> Array:
         """k(eta_a, eta_b)."""

@@ -422,6 +422,25 @@ def bench_uci(
     _bench(specs.choose(cells, **_chosen(methods, sets, folds)), rows)
 
 
+@bench.command("outputs", epilog="Example: nkcme bench outputs --sets ring --seeds 2")
+def bench_outputs(
+    methods: Methods = "",
+    sets: Sets = "",
+    seeds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the first N.", show_default="5"),
+    ] = None,
+    rows: RowsPath = _ROWS,
+) -> None:
+    """Score joint predictions of two outputs whose dependence is known, beside a spline flow's.
+
+    Goes on where it was stopped, as toy does.
+    """
+    from nkcme.bench import specs
+
+    _bench(specs.choose(specs.outputs_cells(), **_chosen(methods, sets, seeds)), rows)
+
+
 @bench.command("scaling", epilog="Example: nkcme bench scaling --sets 1000,10000")
 def bench_scaling(methods: Methods = "", sets: Sets = "", rows: RowsPath = _ROWS) -> None:
     """Time fits and predictions on tables of growing length.

@@ -86,7 +86,7 @@ def describe_model(model_path: Path) -> dict[str, Any]:
     }
     facts = {
         "kernel": getattr(model, "kernel", None),
-        "atoms": getattr(model, "n_atoms", None),
+        "atoms": getattr(model, "n_atoms_", getattr(model, "n_atoms", None)),
         "bandwidth": getattr(model, "bandwidth_", None),
         "steps": getattr(model, "n_steps_", None),
     }

@@ -4,7 +4,8 @@ mu = sum_a w_a k(eta_a, .) can be read in two ways (docs/readings.md has the tab
 
 - **atomic**: the measure sum_a w_a delta(eta_a), which is what training brings close to P(Y | x).
   For density, CDF, quantiles and draws each atom's mass is spread evenly over its cell (up to the
-  midpoints to its neighbours), so that they are those of one continuous distribution.
+  midpoints to its neighbours), so that they are those of one continuous distribution. For several
+  outputs it is spread by the normal law of its cell, where the covariances of cells are given.
 - **smoothed**: the function mu itself, a density because k is one. It is P(Y | x) blurred by k.
 
 Within a reading `pdf` integrates to one, `cdf` is its integral and `ppf` inverts it. Weights may be
@@ -24,10 +25,12 @@ from typing import Any
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from nkcme import herding
 from nkcme.cdf_table import CdfTable, choose
+from nkcme.cells import N_POINTS, NormalCells
 from nkcme.distribution import (
     MAX_MEMORY,
     Standardised,
@@ -53,6 +56,8 @@ class Embedding(Standardised):
 
     Atoms (m, d) and bandwidth are in standard units z, and y = location + scale z, where location
     and scale are numbers, or arrays (d,) or (n_rows, d). Weights (n_rows, m) sum to one in a row.
+    ``spread`` (m, d, d), for several outputs, holds the covariance of z about each atom; without
+    it, or where it is zero throughout, the atomic reading is the atoms alone.
     """
 
     atoms: np.ndarray
@@ -62,6 +67,7 @@ class Embedding(Standardised):
     location: Any = 0.0
     scale: Any = 1.0
     reading: str = "smoothed"
+    spread: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         atoms = np.asarray(self.atoms, np.float64)
@@ -80,6 +86,11 @@ class Embedding(Standardised):
         if atoms.shape[1] == 1 and np.any(np.diff(atoms[:, 0]) < 0):
             order = np.argsort(atoms[:, 0], kind="stable")
             atoms, weights = atoms[order], weights[:, order]
+        if self.spread is not None and np.shape(self.spread) != (*atoms.shape, atoms.shape[1]):
+            raise NkcmeError(
+                f"expected a covariance for each atom, {(*atoms.shape, atoms.shape[1])}; got "
+                f"{np.shape(self.spread)}"
+            )
         object.__setattr__(self, "atoms", atoms)
         object.__setattr__(self, "weights", weights)
         self._settle_units()
@@ -117,7 +128,8 @@ class Embedding(Standardised):
     # --- the distribution -------------------------------------------------------------------
 
     def pdf(self, y: ArrayLike, *, grid: bool = False, clip: bool = False) -> np.ndarray:
-        """The density at ``y``: mu(y), or in the atomic reading the mass over the width of a cell.
+        """The density at ``y``: mu(y), or in the atomic reading the mass over the width of a cell
+        (for several outputs, that of the cells' normal laws).
 
         Where weights are signed it may be negative; ``clip=True`` gives its positive part,
         renormalised, which is the density that belongs to `cdf` and `ppf`. ``y`` holds one value a
@@ -132,7 +144,10 @@ class Embedding(Standardised):
         return (np.maximum(values, 0.0).T / mass).T
 
     def logpdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
-        """The logarithm of ``pdf(y, clip=True)``, -inf where that is zero."""
+        """The logarithm of ``pdf(y, clip=True)``, -inf where that is zero; of several outputs that
+        are spread by cells also where the density is too small for a number."""
+        if self.reading == "atomic" and self._cells is not None and np.all(self.weights >= 0):
+            return self._at(self._logpdf_of_cells, y, grid)
         with np.errstate(divide="ignore"):
             return np.log(self.pdf(y, grid=grid, clip=True))
 
@@ -141,7 +156,8 @@ class Embedding(Standardised):
         return self._from_standard(self.weights @ self.atoms)
 
     def var(self) -> np.ndarray:
-        """The variance of the atoms; the smoothed reading adds the kernel's (infinite for Cauchy).
+        """The variance of the atoms; the smoothed reading adds the kernel's (infinite for Cauchy),
+        and the atomic one of several outputs the cells' own.
 
         Signed weights can make the variance of the atoms negative; it then counts as zero.
         """
@@ -155,13 +171,16 @@ class Embedding(Standardised):
         var = np.maximum(self.weights @ np.square(eta) - np.square(self.weights @ eta), 0.0)
         if self.reading == "smoothed":
             var = var + kernel_class(self.kernel).unit_variance * self.bandwidth**2
+        elif self._cells is not None:
+            within = np.diagonal(self._cells.covariances, axis1=1, axis2=2)
+            var = var + np.maximum(self.weights @ within, 0.0)
         return self._squeeze(np.sqrt(var) * self.scale)
 
     def mode(self) -> np.ndarray:
         """The y of the highest density: on a fine grid for one output, among the atoms for more
-        (read atomically, the heaviest)."""
+        (read atomically without cells, the heaviest)."""
         points = self.atoms
-        if self.n_outputs > 1 and self.reading == "atomic":
+        if self.n_outputs > 1 and self.reading == "atomic" and self._cells is None:
             return self._from_standard(points[self.weights.argmax(axis=1)])
         if self.n_outputs == 1:
             points = 0.5 * (self._edges[1:] + self._edges[:-1])[:, None]
@@ -173,16 +192,20 @@ class Embedding(Standardised):
     def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
         """Independent draws (size, n_rows[, d]) from the distribution of this reading.
 
-        For d > 1 the atomic reading draws atoms.
+        For d > 1 the atomic reading draws atoms and, where these have a spread, goes off them by
+        it: draws of the joint distribution, the dependence between outputs included.
         """
         rng = check_random_state(random_state)
         uniform = rng.uniform(size=(self.n_rows, checked_size(size)))
         if self.n_outputs == 1:
             z = self._by_rows(lambda e, u: e._table[0].inverse(u), uniform)[..., None]
         else:
-            z = self.atoms[self._by_rows(lambda e, u: choose(e.weights, u), uniform)]
+            chosen = self._by_rows(lambda e, u: choose(e.weights, u), uniform)
+            z = self.atoms[chosen]
             if self.reading == "smoothed":
                 z = z + self._kernel("ppf", rng.uniform(1e-12, 1.0, z.shape))
+            elif self._cells is not None:
+                z = self._cells.carry(chosen, rng.normal(size=z.shape))
         return np.moveaxis(self._from_standard(z), 1, 0)
 
     def crps(self, y: ArrayLike) -> np.ndarray:
@@ -263,8 +286,19 @@ class Embedding(Standardised):
         volume = np.prod(self.scale, axis=1)[:, None]
         return self._by_points(lambda e, z: e._standard_pdf(z), y) / volume
 
+    def _logpdf_of_cells(self, y: np.ndarray) -> np.ndarray:
+        def at(e: Embedding, z: np.ndarray) -> np.ndarray:
+            assert e._cells is not None
+            return logsumexp(e._cells.logpdf(z), axis=2, b=np.asarray(e.weights)[:, None])
+
+        # Weights differ by row, so that points shared by all rows are laid out for each.
+        points = np.broadcast_to(y, (self.n_rows, *y.shape[1:]))
+        return self._by_points(at, points) - np.sum(np.log(self.scale), axis=1)[:, None]
+
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return self._by_points(lambda e, z: e._standard_cdf(z), y)
+        through_cells = self.reading == "atomic" and self._cells is not None
+        more = 2 * N_POINTS if through_cells else 1
+        return self._by_points(lambda e, z: e._standard_cdf(z), y, more=more)
 
     def _ppf(self, q: np.ndarray) -> np.ndarray:
         width = len(q) * (4 * self.n_atoms if self.reading == "smoothed" else 4)
@@ -274,7 +308,13 @@ class Embedding(Standardised):
     def _standard_pdf(self, z: np.ndarray) -> np.ndarray:
         if self.reading == "smoothed":
             return self._through_kernel("value", z)
-        self._need_one_output("the density of the atomic reading (use .read('smoothed'))")
+        if self._cells is not None:
+            return self._mixed(np.exp(self._cells.logpdf(z)))
+        if self.n_outputs > 1:
+            raise NkcmeError(
+                "atoms of several outputs without a spread have no density either; "
+                "use .read('smoothed')"
+            )
         edges, points = self._edges, z[..., 0]
         cell = np.clip(np.searchsorted(edges, points, "right") - 1, 0, len(edges) - 2)
         cell = np.broadcast_to(cell, (self.n_rows, points.shape[1]))
@@ -285,10 +325,10 @@ class Embedding(Standardised):
         if self.n_outputs > 1:
             if self.reading == "smoothed":
                 return self._through_kernel("cdf", z)
+            if self._cells is not None:
+                return self._mixed(self._cells.cdf(z))
             below = np.all(self.atoms <= z[:, :, None, :], axis=-1)
-            return np.einsum(
-                "nma,na->nm", np.broadcast_to(below, (self.n_rows, *below.shape[1:])), self.weights
-            )
+            return self._mixed(below.astype(np.float64))
         tabulated = self._table[0].at(z[..., 0])
         if self.reading == "atomic":
             return tabulated
@@ -328,6 +368,13 @@ class Embedding(Standardised):
         """Whether a row (n_rows, 1) is a distribution as it stands, with nothing to clip."""
         w = self.weights
         return np.all(w >= 0, axis=1)[:, None] & (np.abs(w.sum(axis=1) - 1.0) < 1e-5)[:, None]
+
+    @cached_property
+    def _cells(self) -> NormalCells | None:
+        """The laws by which the atomic reading of several outputs spreads its atoms."""
+        if self.n_outputs == 1 or self.spread is None or not np.any(self.spread):
+            return None
+        return NormalCells(self.atoms, np.asarray(self.spread, np.float64))
 
     @cached_property
     def _edges(self) -> np.ndarray:
@@ -371,8 +418,11 @@ class Embedding(Standardised):
 
     def _through_kernel(self, what: str, z: np.ndarray) -> np.ndarray:
         """sum_a w_a f(z - eta_a) for f a method of the kernel."""
-        values = self._kernel(what, z[:, :, None, :] - self.atoms)
-        if len(z) == 1:
+        return self._mixed(self._kernel(what, z[:, :, None, :] - self.atoms))
+
+    def _mixed(self, values: np.ndarray) -> np.ndarray:
+        """sum_a w_a v_a for values (n_rows or 1, m, n_atoms)."""
+        if len(values) == 1:
             return self.weights @ values[0].T
         return np.einsum("na,nma->nm", self.weights, values)
 
@@ -393,17 +443,19 @@ class Embedding(Standardised):
     # --- memory ------------------------------------------------------------------------------
 
     def _by_points(
-        self, f: Callable[[Embedding, np.ndarray], np.ndarray], y: np.ndarray
+        self, f: Callable[[Embedding, np.ndarray], np.ndarray], y: np.ndarray, more: int = 1
     ) -> np.ndarray:
-        """f at points (n_rows or 1, m, d) of y."""
+        """f at points (n_rows or 1, m, d) of y, of which each needs ``more`` numbers an atom and
+        output."""
+        wide = more * self.n_atoms * self.n_outputs
 
         def at(points: np.ndarray) -> np.ndarray:
             z = self._to_standard(points)
             if len(z) == 1:
                 return self._by_rows(lambda e: f(e, z), width=z.shape[1])
-            return self._by_rows(f, z, width=z.shape[1] * self.n_atoms * self.n_outputs)
+            return self._by_rows(f, z, width=z.shape[1] * wide)
 
-        return by_points(at, y, at_once=MAX_MEMORY // (32 * self.n_atoms * self.n_outputs))
+        return by_points(at, y, at_once=MAX_MEMORY // (32 * wide))
 
     def _by_rows(
         self, f: Callable[..., np.ndarray], *arrays: np.ndarray, width: int = 0

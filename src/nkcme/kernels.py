@@ -83,8 +83,10 @@ class DensityKernel(eqx.Module):
 
     def _product(self, log_factor: Callable[[Array], Array], difference: Array) -> Array:
         """The product over dimensions of one-dimensional factors, at this bandwidth."""
-        logs = log_factor(difference / self.bandwidth)
-        return jnp.exp(jnp.sum(logs, axis=-1)) / self.bandwidth ** difference.shape[-1]
+        n_outputs = difference.shape[-1]
+        # Output by output: on a CPU, a sum over so short an axis takes forty times as long.
+        logs = sum(log_factor(difference[..., j] / self.bandwidth) for j in range(n_outputs))
+        return jnp.exp(logs) / self.bandwidth**n_outputs
 
 
 class Gaussian(DensityKernel):

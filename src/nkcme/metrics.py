@@ -1,14 +1,15 @@
 """How good is a predicted conditional distribution? Every score of the project, in NumPy float64.
 
-Axes are the same everywhere: draws come first, so samples are (n_draws, n_rows); quantiles are
-(n_rows, n_q); intervals are (n_rows, 2). Nothing here knows a model: a score takes the truth and
-what was predicted, and gives one number a row or one number.
+Axes are the same everywhere: draws come first, so samples are (n_draws, n_rows), of d > 1 outputs
+(n_draws, n_rows, d); quantiles are (n_rows, n_q); intervals are (n_rows, 2). Nothing here knows a
+model: a score takes the truth and what was predicted, and gives one number a row or one number.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 from scipy.stats import binom
 
 from nkcme.errors import NkcmeError
@@ -33,6 +34,14 @@ EXPLANATIONS: dict[str, str] = {
     "crps": (
         "Error of the whole predicted distribution, in units of y, equal to the absolute error "
         "when the prediction is a single value; lower is better."
+    ),
+    "sliced_was1": (
+        "Of several outputs, the Wasserstein-1 distance of draws and truth seen along one "
+        "direction, on average over directions; lower is better, 0 is perfect."
+    ),
+    "energy_score": (
+        "Error of the whole predicted joint distribution of several outputs, equal to the distance "
+        "when the prediction is a single point, and to the CRPS for one output; lower is better."
     ),
     "nll": (
         "Average surprise at the true values, minus the logarithm of the predicted density there; "
@@ -78,6 +87,48 @@ def wasserstein1(samples: npt.ArrayLike, truth: npt.ArrayLike) -> FloatArray:
 def was1(samples: npt.ArrayLike, truth: npt.ArrayLike) -> float:
     """Mean over rows of the Wasserstein-1 distance: the paper's score on toy data."""
     return float(wasserstein1(samples, truth).mean())
+
+
+def sliced_wasserstein1(
+    samples: npt.ArrayLike, truth: npt.ArrayLike, n_directions: int = 100
+) -> FloatArray:
+    """Sliced Wasserstein-1 distance of two empirical measures of d outputs at each row, (n_rows,).
+
+    The mean of W1 over ``n_directions`` of the unit sphere on which draws (n, n_rows, d) and
+    (m, n_rows, d) are projected: zero for equal measures only, as all directions together tell a
+    measure (Cramer and Wold). The directions are the same in every call; of two outputs they are
+    evenly spaced.
+    """
+    a = _joint_draws("samples", samples)
+    b = _joint_draws("truth", truth, like=a)
+    directions = _directions(a.shape[2], _positive("n_directions", n_directions))
+    return np.mean([wasserstein1(a @ v, b @ v) for v in directions], axis=0)
+
+
+def _directions(d: int, n: int) -> FloatArray:
+    """Unit vectors (n, d); opposite ones see the same, so half a turn does for two outputs."""
+    if d == 2:
+        angle = np.pi * (np.arange(n) + 0.5) / n
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    normal = np.random.default_rng(0).standard_normal((n, d))
+    return normal / np.linalg.norm(normal, axis=1, keepdims=True)
+
+
+def energy_score(y: npt.ArrayLike, samples: npt.ArrayLike) -> FloatArray:
+    """Energy score of the draws (n_draws, n_rows, d) at each row's y (n_rows, d): (n_rows,).
+
+    ES = E|X - y| - E|X - X'| / 2, a proper score of the joint distribution (Gneiting and Raftery,
+    2007), computed exactly for the empirical measure of the draws in O(n_draws^2). As an estimate
+    of that of the law the draws came from it is biased upwards by E|X - X'| / (2 n_draws).
+    """
+    draws = _joint_draws("samples", samples)
+    observed = _numbers("y", y, ndim=2, axes="(n_rows, d)")
+    if observed.shape != draws.shape[1:]:
+        raise NkcmeError(f"y must have shape {draws.shape[1:]}, as draws do, got {observed.shape}")
+    _check_finite("y", observed)
+    rows = np.moveaxis(draws, 1, 0)
+    to_y = np.mean(np.linalg.norm(rows - observed[:, None], axis=2), axis=1)
+    return to_y - 0.5 * np.array([cdist(row, row).mean() for row in rows])
 
 
 def crps_ensemble(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = False) -> FloatArray:
@@ -270,6 +321,18 @@ def _draws(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> Float
     """Finite draws, (n_draws, n_rows)."""
     array = _numbers(name, values, ndim=2, axes="(n_draws, n_rows)")
     _check_rows(name, array.shape[1], n_rows)
+    _check_finite(name, array)
+    return array
+
+
+def _joint_draws(name: str, values: npt.ArrayLike, like: FloatArray | None = None) -> FloatArray:
+    """Finite draws of several outputs, (n_draws, n_rows, d); rows and outputs as those of like."""
+    array = _numbers(name, values, ndim=3, axes="(n_draws, n_rows, d)")
+    if like is not None and array.shape[1:] != like.shape[1:]:
+        raise NkcmeError(
+            f"{name} must have {like.shape[1]} rows and {like.shape[2]} outputs, as the rest, got "
+            f"{array.shape[1]} and {array.shape[2]}"
+        )
     _check_finite(name, array)
     return array
 

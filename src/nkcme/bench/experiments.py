@@ -16,7 +16,8 @@ from nkcme import metrics
 from nkcme.bench import peers, specs
 from nkcme.bench.curves import pack, thin
 from nkcme.bench.specs import Cell
-from nkcme.datasets.toy import Toy, evaluate_was1, load_toy
+from nkcme.datasets.plane import load_plane
+from nkcme.datasets.toy import Problem, Toy, evaluate_was1, load_toy
 from nkcme.errors import NkcmeError
 from nkcme.estimators import ESTIMATORS, ConditionalEstimator
 from nkcme.evaluation import Evaluation, ask_rows
@@ -32,6 +33,8 @@ Outcome = dict[str, Any] | Exception
 
 #: Marks the stream of the toys' test rows, which meets neither training data nor true draws.
 _TEST_STREAM = 2
+#: And that of true draws of several outputs, and of draws from a perfect model.
+_TRUTH_STREAM = 3
 
 #: At so many of the evaluation points the samples of seed 0 are kept, for the pictures.
 _SHOWN_POINTS = 40
@@ -95,6 +98,56 @@ def _score_toy(cell: Cell, toy: Toy, model: ConditionalEstimator, seed: int) -> 
         outcome["bins"] = bins.tolist()
         outcome["metrics"] |= {"qice_percent": 100 * metrics.qice_from_counts(bins), **scores}
     return outcome
+
+
+# --- several outputs --------------------------------------------------------------------------
+
+
+def _perform_outputs(cell: Cell, runs: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
+    problem = load_plane(cell.dataset)
+    return _fit_and_score(
+        cell,
+        runs,
+        lambda seed: problem.make(cell.protocol["n_train"], seed),
+        lambda model, seed: _score_outputs(cell.protocol, problem, model, seed),
+    )
+
+
+def _score_outputs(
+    protocol: dict[str, Any], problem: Problem, model: ConditionalEstimator, seed: int
+) -> dict[str, Any]:
+    """Draws against true ones at even points, and against fresh rows; a perfect model's beside."""
+    truth, test = (
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream,)))
+        for stream in (_TRUTH_STREAM, _TEST_STREAM)
+    )
+    points = problem.evaluation_points(protocol["n_points"])
+    n_draws, n_test_draws = protocol["n_draws"], protocol["n_test_draws"]
+    true_draws = problem.sample(points, truth, n_draws)
+    x = problem.sample_x(protocol["n_test"], test)
+    y = problem.sample(x, test)
+
+    def scores(
+        sampler: Callable[[np.ndarray, int], np.ndarray], log_density: np.ndarray
+    ) -> dict[str, float]:
+        sliced = metrics.sliced_wasserstein1(
+            sampler(points, n_draws), true_draws, protocol["n_directions"]
+        )
+        return {
+            "sliced_was1_x100": 100 * float(sliced.mean()),
+            "energy_score": float(metrics.energy_score(y, sampler(x, n_test_draws)).mean()),
+            "nll": metrics.nll(log_density),
+        }
+
+    log_density, predict_seconds = _timed(lambda: model.predict_dist(x[:, None]).logpdf(y))
+    ours, sample_seconds = _timed(
+        lambda: scores(lambda at, n: model.sample(at[:, None], n, random_state=seed), log_density)
+    )
+    perfect = scores(lambda at, n: problem.sample(at, truth, n), np.log(problem.pdf(x, y)))
+    return {
+        "metrics": ours | {f"{name}_floor": value for name, value in perfect.items()},
+        "seconds": {"sample": sample_seconds, "predict": predict_seconds},
+    }
 
 
 # --- uci --------------------------------------------------------------------------------------
@@ -324,6 +377,7 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
 _PERFORMERS = {
     "toy": _perform_toy,
     "toy-quick": _perform_toy,
+    specs.OUTPUTS: _perform_outputs,
     "uci": _perform_uci,
     "scaling": _perform_scaling,
     "year": _perform_year,

@@ -103,6 +103,8 @@ def _line(cell: Cell, rows: Sequence[Row], n_run: int, failed: int, seconds: flo
 def _shown(cell: Cell) -> tuple[str, ...]:
     if cell.experiment == rl_specs.EXPERIMENT:
         return rl_specs.METRICS
+    if cell.experiment == specs.OUTPUTS:
+        return tuple(specs.OUTPUTS_TITLES)
     return specs.PAPER_METRICS.get(cell.experiment, ("fit_seconds", "predict_seconds"))
 
 

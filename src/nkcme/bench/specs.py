@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from nkcme import presets
+from nkcme.datasets.plane import PLANE
 from nkcme.datasets.toy import N_DRAWS, N_EVALUATION_POINTS, N_TRAIN, TOYS
 from nkcme.errors import NkcmeError
 
@@ -120,6 +121,18 @@ _QUICK_SEEDS = 2
 #: Only WAS1 is scored, and at fewer points: a thousand networks in turn for every draw is what
 #: CARD costs, and it would take most of the time.
 _QUICK = {"n_points": 40, "n_test": 0}
+
+# --- several outputs --------------------------------------------------------------------------
+
+OUTPUTS = "outputs"
+#: What the rows of two outputs are scored by; lower is better.
+OUTPUTS_TITLES = {
+    "sliced_was1_x100": "sliced WAS1 × 100",
+    "energy_score": "energy score",
+    "nll": "NLL",
+}
+_OUTPUTS_METHODS = (DEFAULT, ONE_NETWORK, "nsf")
+_OUTPUTS_SEEDS = 5
 
 # --- growth with n ----------------------------------------------------------------------------
 
@@ -236,6 +249,31 @@ def peer_cells() -> list[Cell]:
     ]
 
 
+def outputs_cells() -> list[Cell]:
+    """Two outputs whose dependence is known: our recipes and the spline flow's default, five
+    seeds."""
+    return [
+        Cell(
+            experiment=OUTPUTS,
+            dataset=problem,
+            method=name,
+            estimator=METHODS[name].estimator,
+            parameters=_OUR_PARAMETERS.get(name, {}),
+            protocol={
+                "n_train": N_TRAIN,
+                "n_points": 50,
+                "n_draws": 1000,
+                "n_directions": 100,
+                "n_test": 1000,
+                "n_test_draws": 500,
+            },
+            n_runs=_OUTPUTS_SEEDS,
+        )
+        for problem in PLANE
+        for name in _OUTPUTS_METHODS
+    ]
+
+
 def scaling_cells() -> list[Cell]:
     """Every method on generated tables of growing length, by the recipe for a large UCI set."""
     methods = {name: method.estimator for name, method in METHODS.items() if name != DEFAULT}
@@ -332,13 +370,16 @@ def _numbers() -> dict[str, Any]:
 
 
 #: What sets the default apart, named so that no rows of another version's are taken for its own.
-_DEFAULT = {"center": "auto", "n_members": None, "recalibrate": "auto", "atoms": "quantile"}
+_OUR_PARAMETERS: dict[str, dict[str, Any]] = {
+    DEFAULT: {"center": "auto", "n_members": None, "recalibrate": "auto", "atoms": "quantile"},
+    ONE_NETWORK: presets.QUICK,
+}
 
 
 def _parameters(method: str, dataset: str) -> dict[str, Any]:
     if METHODS[method].in_paper:
         return presets.paper(method, dataset)
-    return {DEFAULT: _DEFAULT, ONE_NETWORK: presets.QUICK}.get(method, {})
+    return _OUR_PARAMETERS.get(method, {})
 
 
 def _miniature(cell: Cell) -> Cell:

@@ -123,6 +123,27 @@ def three(score: Score) -> str:
     return f"{score.mean:.{place}f} ± {score.std:.{place}f}"
 
 
+def outputs_table(summaries: Sequence[Summary]) -> str:
+    """Every score of the problems of two outputs, beside that of a perfect model."""
+    methods = _methods(summaries)
+    lines = []
+    for dataset, cells in _by_dataset(summaries).items():
+        done = {m: s for m, s in cells.items() if s.rows}
+        for metric, title in specs.OUTPUTS_TITLES.items():
+            best = _best({m: v.mean for m, s in done.items() if (v := s.score(metric))})
+            texts = {m: _other(s, metric) for m, s in done.items()}
+            if not done or best is None:
+                continue
+            floor = next(iter(done.values())).score(f"{metric}_floor")
+            lines.append([
+                dataset, title,
+                *(f"**{texts[m]}**" if m == best else texts.get(m, "") for m in methods),
+                "" if floor is None else three(floor),
+            ])  # fmt: skip
+    header = ["", "", *(METHODS[m].label for m in methods), "a perfect model"]
+    return rows_or_none(header, lines)
+
+
 def seconds_table(summaries: Sequence[Summary], ask: Callable[[Summary], float | None]) -> str:
     methods = _methods(summaries)
     lines = []

@@ -129,17 +129,24 @@ class Mixture:
         )
 
 
-@dataclass(frozen=True)
-class Toy:
-    """A toy problem: x uniform on `x_range`, and Y | x the known law `conditional(x)`.
+class Law(Protocol):
+    """A known law of Y, one for each of the x it was made for."""
 
-    `pdf` and `cdf` follow NumPy: x and y broadcast against each other. The others take x as
-    (n_rows,) and keep the project's axes: draws first, quantiles last.
+    def pdf(self, y: FloatArray) -> FloatArray: ...
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """x uniform on `x_range`, and Y | x the known law `conditional(x)`.
+
+    `pdf` follows NumPy: x and y broadcast against each other. The others take x as (n_rows,) and
+    keep the project's axes: draws first. Several outputs are a last axis.
     """
 
     name: str
     x_range: tuple[float, float]
-    conditional: Callable[[FloatArray], Mixture]
+    conditional: Callable[[FloatArray], Law]
 
     def sample_x(self, n: int, rng: np.random.Generator) -> FloatArray:
         """n independent inputs, (n,)."""
@@ -148,7 +155,7 @@ class Toy:
     def sample(
         self, x: npt.ArrayLike, rng: np.random.Generator, n_draws: int | None = None
     ) -> FloatArray:
-        """Independent true draws of Y at each x: (n_rows,), or (n_draws, n_rows) when given."""
+        """Independent true draws of Y at each x: (n_rows[, d]), or (n_draws, n_rows[, d])."""
         inputs = self._rows(x)
         size = inputs.shape if n_draws is None else (n_draws, *inputs.shape)
         return self.conditional(inputs).rvs(size, rng)
@@ -157,23 +164,8 @@ class Toy:
         """Density p(y | x); infinite at the point masses of bimodal's x = 0."""
         return self.conditional(self._in_range(x)).pdf(np.asarray(y, dtype=np.float64))
 
-    def cdf(self, x: npt.ArrayLike, y: npt.ArrayLike) -> FloatArray:
-        """Distribution function P(Y <= y | x)."""
-        return self.conditional(self._in_range(x)).cdf(np.asarray(y, dtype=np.float64))
-
-    def ppf(self, x: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
-        """Quantiles of Y at levels q in [0, 1] for each x, (n_rows, n_q).
-
-        Where the distribution function is flat to rounding (between two modes far apart) every y
-        of the flat stretch is a quantile, and its lower end is given.
-        """
-        levels = np.asarray(q, dtype=np.float64)
-        if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
-            raise NkcmeError(f"q must be levels in [0, 1] of shape (n_q,), got {levels.tolist()}")
-        return self.conditional(self._rows(x)[:, None]).ppf(levels[None, :])
-
     def make(self, n: int = N_TRAIN, seed: int = 0) -> tuple[FloatArray, FloatArray]:
-        """A training table: X (n, 1) and y (n,), from the generator of this seed."""
+        """A training table: X (n, 1) and y (n,) or (n, d), from the generator of this seed."""
         rng = np.random.default_rng(seed)
         x = self.sample_x(n, rng)
         return x[:, None], self.sample(x, rng)
@@ -195,6 +187,29 @@ class Toy:
         if inputs.ndim != 1:
             raise NkcmeError(f"x must have shape (n_rows,), got {inputs.shape}")
         return inputs
+
+
+@dataclass(frozen=True)
+class Toy(Problem):
+    """A problem of one output, which has a distribution function and quantiles (in the last axis)
+    too."""
+
+    conditional: Callable[[FloatArray], Mixture]
+
+    def cdf(self, x: npt.ArrayLike, y: npt.ArrayLike) -> FloatArray:
+        """Distribution function P(Y <= y | x)."""
+        return self.conditional(self._in_range(x)).cdf(np.asarray(y, dtype=np.float64))
+
+    def ppf(self, x: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
+        """Quantiles of Y at levels q in [0, 1] for each x, (n_rows, n_q).
+
+        Where the distribution function is flat to rounding (between two modes far apart) every y
+        of the flat stretch is a quantile, and its lower end is given.
+        """
+        levels = np.asarray(q, dtype=np.float64)
+        if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
+            raise NkcmeError(f"q must be levels in [0, 1] of shape (n_q,), got {levels.tolist()}")
+        return self.conditional(self._rows(x)[:, None]).ppf(levels[None, :])
 
 
 def _bimodal(x: FloatArray) -> Mixture:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from nkcme import presets
 from nkcme.atoms import Atoms
+from nkcme.cells import cover, need_covariances
 from nkcme.crossfit import Parts
 from nkcme.disagreement import disagreement
 from nkcme.embedding import READINGS, Embedding, summing_to_one
@@ -79,8 +79,8 @@ class NKCME(TrainedEstimator):
         Where the locations eta_a are that carry weights. "grid": evenly over the range of y.
         "quantile": half of them where y is, half evenly over a range a little wider. For several
         outputs they are cluster centres of y.
-    n_atoms : int
-        How many there are.
+    n_atoms : int or None
+        How many there are. None: 100 for one output, 300 for several.
     hidden : tuple of int
         Widths of the network's hidden layers.
     activation : {"relu", "silu", "gelu", "tanh"}
@@ -89,7 +89,8 @@ class NKCME(TrainedEstimator):
     spectral_norm : tuple of int
         Layers to normalise by their largest singular value (0 is the first, -1 the last).
     bandwidth : float
-        The bandwidth at the start, in units of standardised y. Starting wide and letting it shrink
+        The bandwidth at the start, in units of standardised y (of several outputs, times the root
+        of their number, as distances are). Starting wide and letting it shrink
         trains coarse to fine, and reaches better models than starting narrow.
     bandwidth_floor : float or None
         How narrow it may become, in spacings between neighbouring atoms: finer than its atoms, or
@@ -141,6 +142,8 @@ class NKCME(TrainedEstimator):
         The fitted centre.
     recalibration_ : Recalibration or None
         The fitted map of probabilities.
+    n_atoms_ : int
+        How many atoms there are.
     n_steps_ : int
         Steps trained.
     history_ : dict of arrays
@@ -157,7 +160,7 @@ class NKCME(TrainedEstimator):
         n_members: int | None = None,
         recalibrate: bool | str = "auto",
         atoms: str = "quantile",
-        n_atoms: int = 100,
+        n_atoms: int | None = None,
         hidden: Sequence[int] = (64, 64, 64),
         activation: str = "relu",
         head: str = "simplex",
@@ -357,32 +360,35 @@ class NKCME(TrainedEstimator):
         self.center_ = trained.center
         self.recalibration_ = trained.recalibration
         self.bandwidth_ = mean_bandwidth(self.model_)
+        self.n_atoms_ = self.model_.atoms.locations.shape[1]
 
     def _constant(self, data: Encoded) -> Atoms:
+        n_atoms = self._count_atoms(data.y.shape[1])
         if data.y.shape[1] == 1:
             if self.atoms == "quantile":
-                return Atoms.points(jnp.asarray(_spread_points(data, self.n_atoms), jnp.float32))
+                return Atoms.points(jnp.asarray(_spread_points(data, n_atoms), jnp.float32))
             low, high = (jnp.asarray(end, jnp.float32) for end in _range(data.y))
-            return Atoms.grid(low, high, self.n_atoms)
-        distinct = np.unique(data.y, axis=0)
-        if len(distinct) <= self.n_atoms:
-            # Rows of one batch need one shape, so too few distinct points are repeated.
-            return Atoms.points(jnp.asarray(np.resize(distinct, (self.n_atoms, distinct.shape[1]))))
-        means = KMeans(self.n_atoms, n_init=1, max_iter=50, random_state=data.seed)
-        means.fit(data.y, sample_weight=data.weight)
-        return Atoms.points(jnp.asarray(means.cluster_centers_))
+            return Atoms.grid(low, high, n_atoms)
+        cells = cover(data.y, data.weight, n_atoms, data.seed)
+        return Atoms.points(*(jnp.asarray(part, jnp.float32) for part in cells))
 
     def _constant_shape(self, spec: Spec) -> Atoms:
         locations = jax.ShapeDtypeStruct((spec.n_atoms, spec.n_out), jnp.float32)
         even = spec.n_out == 1 and self.atoms == "grid"
         spacing = jax.ShapeDtypeStruct((), jnp.float32) if even else None
-        return Atoms(locations, spacing)  # type: ignore[arg-type]
+        spread = None
+        if spec.n_out > 1:
+            spread = jax.ShapeDtypeStruct((*locations.shape, spec.n_out), jnp.float32)
+        return Atoms(locations, spacing, spread)  # type: ignore[arg-type]
+
+    def _count_atoms(self, n_out: int) -> int:
+        return default_n_atoms(n_out) if self.n_atoms is None else int(self.n_atoms)
 
     def _spec(self, n_in: int, n_out: int, n_steps: int, n_rows: int) -> Spec:
         floor, decay = self.bandwidth_floor, self.weight_decay
         descent = self._descent(n_steps)
         if decay is None:
-            descent = descent._replace(weight_decay=default_weight_decay(n_rows, n_in))
+            descent = descent._replace(weight_decay=default_weight_decay(n_rows, n_in, n_out))
         # The paper's one rate for everything decays the bandwidth too. With a rate of its own it is
         # left alone: decay would pull it to softplus(0), whatever the data say.
         own_rate = self.bandwidth_learning_rate
@@ -390,12 +396,12 @@ class NKCME(TrainedEstimator):
             n_in=n_in,
             n_out=n_out,
             kernel=self.kernel,
-            n_atoms=int(self.n_atoms),
+            n_atoms=self._count_atoms(n_out),
             hidden=tuple(int(h) for h in self.hidden),
             activation=self.activation,
             head=self.head,
             spectral_norm=tuple(int(i) for i in self.spectral_norm),
-            bandwidth=float(self.bandwidth),
+            bandwidth=float(self.bandwidth) * n_out**0.5,  # as distances grow
             bandwidth_floor=float(default_bandwidth_floor(n_rows) if floor is None else floor),
             bandwidth_update=self.bandwidth_update,
             bandwidth_period=int(self.bandwidth_period),
@@ -417,10 +423,10 @@ class NKCME(TrainedEstimator):
         need_one_of("bandwidth_update", self.bandwidth_update, ("joint", "iterative", "fixed"))
         need_one_of("reading", self.reading, ("auto", *READINGS))
         need_one_of("atoms", self.atoms, ("grid", "quantile"))
-        for name in ("n_atoms", "bandwidth_period"):
-            need_whole(name, getattr(self, name))
-        if self.n_members is not None:
-            need_whole("n_members", self.n_members)
+        need_whole("bandwidth_period", self.bandwidth_period)
+        for name in ("n_atoms", "n_members"):
+            if getattr(self, name) is not None:
+                need_whole(name, getattr(self, name))
         check_center(self.center)
         if not isinstance(self.recalibrate, bool | np.bool_) and self.recalibrate != "auto":
             raise NkcmeError(f'recalibrate must be True, False or "auto"; got {self.recalibrate!r}')
@@ -483,6 +489,7 @@ class NKCME(TrainedEstimator):
     def _embedding(
         self, model: NeuralEmbedding, weights: np.ndarray, location: Any, scale: Any
     ) -> Embedding:
+        spread = model.atoms.spread
         return Embedding(
             atoms=np.asarray(model.atoms.locations[0]),
             weights=weights,
@@ -491,6 +498,7 @@ class NKCME(TrainedEstimator):
             location=location,
             scale=scale,
             reading=self._reading(),
+            spread=None if spread is None else np.asarray(spread[0]),
         )
 
     def _reading(self) -> str:
@@ -507,7 +515,7 @@ class NKCME(TrainedEstimator):
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         learned, arrays = super()._learned()
-        of_file = {"n_members": len(self.model_.raw_bandwidth)}
+        of_file = {"n_members": len(self.model_.raw_bandwidth), "n_atoms": self.n_atoms_}
         if self.center_ is not None:
             of_file["n_inputs"] = self.center_.n_inputs(self.encoder_.n_outputs)
         return learned | of_file, arrays
@@ -520,16 +528,27 @@ class NKCME(TrainedEstimator):
             arrays[_RECALIBRATION] = self.recalibration_.values
         return arrays
 
-    def _n_inputs(self, config: dict[str, Any]) -> int:
-        return _whole(config, "n_inputs", self.encoder_.n_outputs)
-
     def _leading_axes(self, config: dict[str, Any]) -> tuple[int, ...]:
-        return (_whole(config, "n_members", 1),)
+        return (_count_in_file(config, "n_members", 1),)
+
+    def _spec_of_file(self, config: dict[str, Any]) -> Spec:
+        # Before there was a default that may change, the number was among the parameters.
+        spec: Spec = super()._spec_of_file(config)
+        return spec._replace(
+            n_in=_count_in_file(config, "n_inputs", spec.n_in),
+            n_atoms=_count_in_file(config, "n_atoms", self.n_atoms),
+        )
 
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         if "n_members" not in config:  # of a version that knew one member only
             arrays = {k: v[None] if k.startswith("model") else v for k, v in arrays.items()}
+        if self.n_outputs_ > 1 and _SPREAD not in arrays:  # of one whose atoms had none
+            shape = np.shape(arrays.get("model.atoms.locations", ()))
+            arrays = arrays | {_SPREAD: np.zeros((*shape, self.n_outputs_), np.float32)}
         super()._relearn(config, arrays)
+        self.n_atoms_ = self.model_.atoms.locations.shape[1]
+        if self.model_.atoms.spread is not None:
+            need_covariances(np.asarray(self.model_.atoms.spread[0]))
         self.bandwidth_ = mean_bandwidth(self.model_)
         if not (np.isfinite(self.bandwidth_) and self.bandwidth_ > 0):
             raise ModelFileError(f"the bandwidth of this model is {self.bandwidth_}")
@@ -559,14 +578,23 @@ class NKCME(TrainedEstimator):
             raise ModelFileError("the centre of the model file does not fit its network")
 
 
+def _count_in_file(config: dict[str, Any], name: str, unsaid: int | None) -> int:
+    count = config.get(name, unsaid)
+    if not isinstance(count, int) or count < 1:
+        raise ModelFileError(f"{name} must be a whole number; the file says {count!r}")
+    return count
+
+
 # Where the user does not say, what suits so many rows. Found by trial on the toy data (5,000 rows)
 # and on Boston, Concrete and Energy (450 to 930), see docs/findings.md.
 
 
-def default_weight_decay(n_rows: int, n_inputs: int) -> float:
+def default_weight_decay(n_rows: int, n_inputs: int, n_outputs: int = 1) -> float:
     """What keeps a network from learning a small or wide table by heart; next to nothing where
-    there are thousands of rows for each input."""
-    return min(3.0, (120 * n_inputs / n_rows) ** 0.8)
+    there are thousands of rows for each input. Four times that for several outputs, where each of
+    many cells has few rows to tell how its probability moves with x."""
+    decay = (120 * n_inputs / n_rows) ** 0.8
+    return min(3.0, decay if n_outputs == 1 else 4.0 * decay)
 
 
 def default_bandwidth_floor(n_rows: int) -> float:
@@ -582,10 +610,17 @@ def default_members(n_rows: int) -> int:
 #: Rows below which none are held out.
 MIN_ROWS = 20
 
+
+def default_n_atoms(n_outputs: int) -> int:
+    """More where a cell of several outputs takes the place of an interval."""
+    return 100 if n_outputs == 1 else 300
+
+
 #: Into how many parts rows are dealt where members are cross-fitted.
 N_PARTS = 5
 
 # The names of arrays in a model file.
+_SPREAD = "model.atoms.spread"
 _CENTER = "center/"
 _RECALIBRATION = "recalibration"
 
@@ -667,13 +702,6 @@ class _Ensemble(NamedTuple):
     interrupted: bool
     center: Center | None
     recalibration: Recalibration | None
-
-
-def _whole(config: dict[str, Any], name: str, default: int) -> int:
-    value = config.get(name, default)
-    if not isinstance(value, int) or value < 1:
-        raise ModelFileError(f"{name} must be a whole number; the file says {value!r}")
-    return value
 
 
 def _member_seed(seed: int, member: int) -> int:

@@ -93,7 +93,14 @@ def make_task(spec: Spec) -> Task:
 
     def loss(criterion: Any, model: NeuralEmbedding, batch: tuple[Array, Array], _: Array) -> Array:
         x, y = batch
-        return criterion(model.weights(x), y, model.atoms, model.kernel)
+        if spec.n_out == 1:
+            return criterion(model.weights(x), y, model.atoms, model.kernel)
+        # A target of several outputs stands for its cell, whose law spreads the atom again. The
+        # best weights are then the probabilities of cells, however wide the kernel is; and as
+        # k(0) falls with the power of d, the loss is taken in units of it.
+        kernel, nowhere = model.kernel, jnp.zeros(spec.n_out)
+        peak = jax.lax.stop_gradient(kernel.value(nowhere))
+        return criterion(model.weights(x), model.atoms.nearest(y), model.atoms, kernel) / peak
 
     def only(network: bool, bandwidth: bool, model: NeuralEmbedding) -> NeuralEmbedding:
         """Marks what an objective moves."""

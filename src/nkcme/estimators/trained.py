@@ -232,13 +232,13 @@ class TrainedEstimator(ConditionalEstimator):
         """What `_accept_solution` was given."""
         return {}
 
-    def _n_inputs(self, config: dict[str, Any]) -> int:
-        """How many inputs the model of a file has."""
-        return self.encoder_.n_outputs
-
     def _leading_axes(self, config: dict[str, Any]) -> tuple[int, ...]:
         """The axes that a file's arrays have before those of one model."""
         return ()
+
+    def _spec_of_file(self, config: dict[str, Any]) -> Any:
+        """The spec of the model in a file, for the shapes of its arrays."""
+        return self._spec(self.encoder_.n_outputs, self.n_outputs_, self.n_steps_, n_rows=1)
 
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         n_steps = config.get("n_steps")
@@ -247,7 +247,7 @@ class TrainedEstimator(ConditionalEstimator):
         self.n_steps_ = n_steps
         try:
             self._check_parameters()
-            spec = self._spec(self._n_inputs(config), self.n_outputs_, self.n_steps_, n_rows=1)
+            spec = self._spec_of_file(config)
             # Shapes only: nothing is allocated before the file's arrays are seen to fit.
             skeleton = eqx.filter_eval_shape(
                 self._task(spec).init, jax.random.key(0), self._constant_shape(spec)
