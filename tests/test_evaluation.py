@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from known_model import DEVIATION, SLOPE, KnownModel, sample
-from nkcme import NKCME, NkcmeError, TableError, evaluation, metrics
+from nkcme import NKCME, NkcmeError, TableError, evaluation, metrics, presets
 from nkcme.evaluation import ask_rows, evaluate
 
 
@@ -68,7 +68,7 @@ def test_rows_are_asked_in_blocks_and_every_kind_of_table_gives_the_same(monkeyp
 def test_polars_frames_and_columns_of_y_are_taken_as_they_are():
     X, y = sample(30)
     frame = pd.DataFrame(X, columns=["a", "b"])
-    model = NKCME(epochs=1, hidden=(8,), n_atoms=10, random_state=0).fit(frame, y)
+    model = NKCME(**presets.QUICK, epochs=1, hidden=(8,), n_atoms=10, random_state=0).fit(frame, y)
     expected = ask_rows(model, frame, y)
     from_polars = ask_rows(model, pl.from_pandas(frame), y[:, None])
     np.testing.assert_array_equal(from_polars.pit, expected.pit)

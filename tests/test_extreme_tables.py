@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from nkcme import NKCME, TableError, TrainingError
+from nkcme import NKCME, TableError, TrainingError, presets
 
 N = 90
 RNG = np.random.default_rng(0)
@@ -17,15 +17,19 @@ WEIGHT = RNG.integers(0, 3, N).astype(float)
 
 def fit(X=X, y=Y, sample_weight=None, **options):
     """A small model; what the defaults take from n is fixed, so that only the table matters."""
-    options = {
-        "n_atoms": 20,
-        "hidden": (12,),
-        "batch_size": 32,
-        "weight_decay": 1e-4,
-        "bandwidth_floor": 1.0,
-        "random_state": 0,
-        "verbose": False,
-    } | options
+    options = (
+        presets.QUICK
+        | {
+            "n_atoms": 20,
+            "hidden": (12,),
+            "batch_size": 32,
+            "weight_decay": 1e-4,
+            "bandwidth_floor": 1.0,
+            "random_state": 0,
+            "verbose": False,
+        }
+        | options
+    )
     if "epochs" not in options:
         n = N if sample_weight is None else np.sum(np.asarray(sample_weight) > 0)
         options["epochs"] = 120 // max(n // options["batch_size"], 1)

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import pytest
 
 from known_model import KnownModel, sample
-from nkcme import NKCME, NkcmeError, metrics, report
+from nkcme import NKCME, NkcmeError, metrics, presets, report
 from nkcme.report import spread_rows, write_report
 from nkcme.report_charts import plain
 
@@ -40,7 +40,9 @@ def evil_table(n=80):
 def page(tmp_path_factory):
     """The report of a tiny model on a table whose every text wants to be HTML."""
     X, y = evil_table()
-    model = NKCME(epochs=2, hidden=(16,), n_atoms=30, validation_fraction=0.2, random_state=0)
+    model = NKCME(
+        **presets.QUICK, epochs=2, hidden=(16,), n_atoms=30, validation_fraction=0.2, random_state=0
+    )
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(model.fit(X, y), X, y, path, title=f"title {EVIL}", target=f"target {EVIL}")
     return path
@@ -138,7 +140,9 @@ def test_charts_show_what_was_predicted_and_observed(tmp_path):
 
 def test_few_rows_and_tables_without_numbers_are_reported_too(tmp_path):
     X, y = evil_table(40)
-    model = NKCME(epochs=1, hidden=(8,), n_atoms=10, random_state=0).fit(X[["kind", "flag"]], y)
+    model = NKCME(**presets.QUICK, epochs=1, hidden=(8,), n_atoms=10, random_state=0).fit(
+        X[["kind", "flag"]], y
+    )
     write_report(model, X[["kind", "flag"]], y, tmp_path / "r.html")
     assert "along a feature" not in (tmp_path / "r.html").read_text("utf-8")
     write_report(model, X[["kind", "flag"]][:1], y[:1], tmp_path / "r.html")

@@ -14,6 +14,7 @@ import fake_bench
 import numpy as np
 import pytest
 
+from nkcme import presets
 from nkcme.bench import specs
 from nkcme.bench.experiments import draw
 from nkcme.bench.rows import Rows
@@ -188,7 +189,7 @@ def test_uci_is_scored_by_its_samples(tmp_path, said, monkeypatch):
 
 def test_draws_by_quantiles_are_the_mid_quantiles():
     X, y = TOYS["skewed"].make(200, 0)
-    model = NKCME(hidden=(4,), n_atoms=5, epochs=1, random_state=0).fit(X, y)
+    model = NKCME(**presets.QUICK, hidden=(4,), n_atoms=5, epochs=1, random_state=0).fit(X, y)
     found = draw(model, X[:3], "quantiles", 4, seed=0)
     assert np.array_equal(found, model.predict_quantiles(X[:3], [0.125, 0.375, 0.625, 0.875]).T)
 

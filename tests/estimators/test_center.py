@@ -15,9 +15,11 @@ import nkcme
 from nkcme import NKCME, presets, training
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators import center_networks, center_regressors
+from nkcme.estimators import center_regressors
 from nkcme.estimators.base import Encoded, TrainingInterrupted
 from nkcme.estimators.center import stacked
+from nkcme.estimators.center_networks import early_networks, late_networks
+from nkcme.estimators.center_regressors import default_boosting
 from nkcme.persistence import read_model, write_model
 
 RNG = np.random.default_rng(0)
@@ -37,15 +39,6 @@ def small(**changes):
 
 def quick(**changes):
     return NKCME(**QUICK | changes)
-
-
-@pytest.fixture(autouse=True)
-def short_networks(monkeypatch):
-    """Networks of a centre learn for as long as it takes; here it is enough that they do."""
-    for name, recipe in list(center_networks.NETWORKS.items()):
-        own = recipe(1)
-        quick = own._replace(hidden=(32,), descent=own.descent._replace(n_steps=300), batch_size=64)
-        monkeypatch.setitem(center_networks.NETWORKS, name, lambda n_rows, quick=quick: quick)
 
 
 def encoded(x, y, weight=None):
@@ -131,6 +124,17 @@ def test_whole_weights_are_repetitions_to_a_regressor():
     assert np.abs(weighted - plain).max() > 1e-3
     with pytest.raises(NkcmeError, match="KNeighborsRegressor as a centre does not take"):
         cross_fitted(KNeighborsRegressor(), encoded(x, y, weight), parts)
+
+
+@pytest.mark.parametrize("n_rows", [20, 300, 1000, 10_000, 500_000])
+def test_recipes_follow_the_number_of_rows(n_rows):
+    early, late = early_networks(n_rows), late_networks(n_rows)
+    assert 600 <= early.descent.n_steps <= 6000
+    assert early.descent.n_steps < late.descent.n_steps <= 20_000
+    assert max(early.batch_size, late.batch_size) <= max(n_rows // 4, 1)
+    more = late_networks(2 * n_rows)
+    assert more.descent.n_steps >= late.descent.n_steps
+    assert default_boosting(n_rows).max_leaf_nodes <= default_boosting(2 * n_rows).max_leaf_nodes
 
 
 # --- the estimator --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from nkcme.bench import specs
 from nkcme.bench.rl_figures import draw_agents
 from nkcme.bench.rows import Rows
-from nkcme.bench.specs import METHODS, TITLES
+from nkcme.bench.specs import METHODS, ONE_NETWORK, TITLES
 from nkcme.bench.summary import Summary, summarise
 from nkcme.bench.tables import scaling_label
 from nkcme.datasets.toy import TOYS
@@ -62,7 +62,7 @@ def draw_toy(name: str, summaries: Sequence[Summary], path: Path) -> None:
     """The training data of seed 0, then the samples of each method, on the data in grey."""
     X, y = TOYS[name].make(seed=0)
     x, y = X[:_SHOWN_ROWS, 0], y[:_SHOWN_ROWS]
-    chosen = [s for s in summaries if s.cell.method != "kernel-cme"]
+    chosen = [s for s in summaries if s.cell.method not in ("kernel-cme", ONE_NETWORK)]
     with picture(path, 3, 3, (9, 7.4), sharex=True, sharey=True) as (figure, axes):
         first, *others = axes.flat
         first.scatter(x, y, s=3, color=INK, alpha=0.5, lw=0)
