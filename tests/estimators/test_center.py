@@ -278,6 +278,26 @@ def test_quantile_atoms_are_dense_where_y_is_and_reach_beyond_it():
     assert np.mean(atoms < 3 / y.std()) > 0.5  # an even grid would have a fifth of them there
 
 
+def test_learned_atoms_go_to_where_y_is(tmp_path):
+    """y has three values and five atoms are to carry them: learned, they come nearer."""
+    rng = np.random.default_rng(9)
+    values = np.array([-1.0, 0.3, 1.1])
+    x, y = rng.normal(size=(400, 1)), rng.choice(values, size=400)
+    given = {"n_atoms": 5, "bandwidth": 0.3, "bandwidth_floor": 0.3, "epochs": 300}
+    far = {}
+    for atoms in ("quantile", "learned"):
+        model = small(atoms=atoms, n_members=2, **given).fit(x, y)
+        at = model.scaler_.location + model.scaler_.scale * np.asarray(
+            model.model_.atoms.locations[0]
+        )
+        assert np.all(np.diff(at[:, 0]) >= 0)
+        far[atoms] = np.abs(values - at).min(axis=0).mean()
+    assert far["learned"] < 0.3 * far["quantile"]
+    np.testing.assert_array_equal(*model.model_.atoms.locations)  # members share them
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(nkcme.load(tmp_path / "m").predict(x), model.predict(x))
+
+
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [

@@ -18,7 +18,7 @@ from nkcme.crossfit import Parts
 from nkcme.disagreement import disagreement
 from nkcme.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators.base import Encoded, need_array
+from nkcme.estimators.base import Encoded, TrainingInterrupted, need_array
 from nkcme.estimators.center import Center, CenterFit, check_center, fit_centers
 from nkcme.estimators.neural_embedding import (
     NeuralEmbedding,
@@ -75,10 +75,11 @@ class NKCME(TrainedEstimator):
     recalibrate : bool or "auto"
         Map predicted probabilities so that they are right on average over rows that were not
         trained on. For weights on the simplex and one output; "auto" does it for those.
-    atoms : {"grid", "quantile"}
+    atoms : {"grid", "quantile", "learned"}
         Where the locations eta_a are that carry weights. "grid": evenly over the range of y.
-        "quantile": half of them where y is, half evenly over a range a little wider. For several
-        outputs they are cluster centres of y.
+        "quantile": half of them where y is, half evenly over a range a little wider. "learned":
+        where a first network moves those to, with its weights. For several outputs they are
+        cluster centres of y.
     n_atoms : int or None
         How many there are. None: 100 for one output, 300 for several.
     hidden : tuple of int
@@ -308,11 +309,29 @@ class NKCME(TrainedEstimator):
             for i, task in enumerate(tasks)
         ]
         replicas = [one for group in members for one in group]
-        fitted = iter(self._train_replicas([task.left() for task in tasks], replicas, checkpoint))
+        left = [task.left() for task in tasks]
+        atoms = None
+        if self.atoms == "learned" and left[0].y.shape[1] == 1:
+            atoms = self._learned_atoms(left)
+        fitted = iter(self._train_replicas(left, replicas, checkpoint, constants=atoms))
         return [
             self._ensemble([next(fitted) for _ in group], task)
             for group, task in zip(members, tasks, strict=True)
         ]
+
+    def _learned_atoms(self, datasets: Sequence[Encoded]) -> list[Atoms]:
+        """Where a first network, which moves them with its weights, would have the atoms; for the
+        members of an ensemble they must be the same."""
+        replicas = [Replica(i, None, data.seed) for i, data in enumerate(datasets)]
+        fitted = self._train_replicas(
+            datasets, replicas, None, change=lambda spec: spec._replace(learns_atoms=True)
+        )
+        if any(one.interrupted for one in fitted):
+            raise TrainingInterrupted(
+                "stopped by Ctrl-C while the atoms were learned: there is no model yet. To go on "
+                "later, fit again with the same data, parameters and checkpoint=PATH"
+            )
+        return [Atoms.points(jnp.sort(one.model.atoms.locations, axis=0)) for one in fitted]
 
     def _ensemble(self, members: list[Fitted], task: _Task) -> _Ensemble:
         """The members of one data set as one model, recalibrated if asked to."""
@@ -365,7 +384,7 @@ class NKCME(TrainedEstimator):
     def _constant(self, data: Encoded) -> Atoms:
         n_atoms = self._count_atoms(data.y.shape[1])
         if data.y.shape[1] == 1:
-            if self.atoms == "quantile":
+            if self.atoms != "grid":
                 return Atoms.points(jnp.asarray(_spread_points(data, n_atoms), jnp.float32))
             low, high = (jnp.asarray(end, jnp.float32) for end in _range(data.y))
             return Atoms.grid(low, high, n_atoms)
@@ -422,7 +441,7 @@ class NKCME(TrainedEstimator):
         need_one_of("head", self.head, tuple(HEADS))
         need_one_of("bandwidth_update", self.bandwidth_update, ("joint", "iterative", "fixed"))
         need_one_of("reading", self.reading, ("auto", *READINGS))
-        need_one_of("atoms", self.atoms, ("grid", "quantile"))
+        need_one_of("atoms", self.atoms, ("grid", "quantile", "learned"))
         need_whole("bandwidth_period", self.bandwidth_period)
         for name in ("n_atoms", "n_members"):
             if getattr(self, name) is not None:

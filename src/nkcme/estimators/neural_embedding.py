@@ -57,6 +57,7 @@ class Spec(NamedTuple):
     bandwidth_period: int
     descent: Descent
     bandwidth_descent: Descent
+    learns_atoms: bool = False
 
 
 #: In spacings between atoms. Herding, with the paper's thousand candidates for a hundred atoms,
@@ -106,12 +107,21 @@ def make_task(spec: Spec) -> Task:
         """Marks what an objective moves."""
         nothing = jax.tree.map(lambda _: False, model)
         moved = model.network.trainable() if network else nothing.network
-        return eqx.tree_at(lambda m: (m.network, m.raw_bandwidth), nothing, (moved, bandwidth))
+        marks = eqx.tree_at(lambda m: (m.network, m.raw_bandwidth), nothing, (moved, bandwidth))
+        if spec.learns_atoms and network:
+            marks = eqx.tree_at(lambda m: m.atoms.locations, marks, True)
+        return marks
 
     network_optimizer = spec.descent.optimizer()
-    label = lambda model: eqx.tree_at(  # noqa: E731
-        lambda m: m.raw_bandwidth, jax.tree.map(lambda _: "network", model), "bandwidth"
-    )
+
+    def label(model: NeuralEmbedding) -> NeuralEmbedding:
+        """Who moves what. Atoms go with the bandwidth: decay would pull them to the mean of y."""
+        labels = jax.tree.map(lambda _: "network", model)
+        labels = eqx.tree_at(lambda m: m.raw_bandwidth, labels, "bandwidth")
+        if spec.learns_atoms:
+            labels = eqx.tree_at(lambda m: m.atoms.locations, labels, "bandwidth")
+        return labels
+
     joint = network_optimizer
     if spec.bandwidth_descent != spec.descent:
         joint = optax.multi_transform(

@@ -114,12 +114,17 @@ class TrainedEstimator(ConditionalEstimator):
         datasets: Sequence[Encoded],
         replicas: Sequence[Replica],
         checkpoint: Checkpoint | None,
+        *,
+        constants: Sequence[PyTree] | None = None,
+        change: Callable[[Any], Any] = lambda spec: spec,
     ) -> list[Fitted]:
-        """What each replica learned of its data set; all train as one program."""
+        """What each replica learned of its data set; all train as one program. ``constants`` are
+        those of the data sets unless given, and the spec may be changed."""
         tables = [_Table.of(data, self.validation_fraction) for data in datasets]
         n_rows = int(np.mean([t.n_rows for t in tables]))
         plan = Plan(self._n_steps(n_rows), self.batch_size, patience=self.patience)
-        spec = self._spec(datasets[0].x.shape[1], datasets[0].y.shape[1], plan.n_steps, n_rows)
+        n_in, n_out = datasets[0].x.shape[1], datasets[0].y.shape[1]
+        spec = change(self._spec(n_in, n_out, plan.n_steps, n_rows))
         first_rows = np.cumsum([0] + [len(t.x) for t in tables[:-1]])
         drawn = [tables[r.data].chosen(r.rows) for r in replicas]
         rows = Rows.of(
@@ -140,7 +145,7 @@ class TrainedEstimator(ConditionalEstimator):
             (t.x, t.y, *self._marks(t.x, d.seed)) for t, d in zip(tables, datasets, strict=True)
         ]
         table = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
-        constants = [self._constant(data) for data in datasets]
+        constants = constants or [self._constant(data) for data in datasets]
         keys = jnp.stack([jax.random.key(replica.seed) for replica in replicas])
         run = partial(
             train,
