@@ -26,6 +26,7 @@ import typer.main
 import nkcme
 from nkcme.cli import app, run
 from nkcme.demo import write_diabetes
+from nkcme.estimators import neural, trained
 from nkcme.kernels import KERNELS
 
 ROOT = Path(__file__).parents[1]
@@ -133,6 +134,9 @@ def check_output(page: str, block: Block, printed: str) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_block_of_the_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    # The default trains ten members for thousands of steps; here it is enough that it does.
+    monkeypatch.setattr(trained, "default_steps", lambda n_rows: 200)
+    monkeypatch.setattr(neural, "default_members", lambda n_rows: 1)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # as for a reader who is new
     monkeypatch.delenv("NKCME_DATA", raising=False)
