@@ -29,6 +29,7 @@ WAIT = 0.0005  # seconds between looks at a worker
 
 def work(checkpoint: Path | None, out: Path) -> None:
     """One fit of all that a state can hold: validation, turns of the bandwidth, spectral norms."""
+    from nkcme import presets
     from nkcme.estimators import neural, trained
     from nkcme.training import Plan
 
@@ -37,6 +38,7 @@ def work(checkpoint: Path | None, out: Path) -> None:
     x = rng.normal(size=(300, 2))
     y = np.sin(2 * x[:, 0]) + 0.3 * rng.normal(size=300) * (1 + x[:, 1] ** 2)
     model = neural.NKCME(
+        **presets.QUICK,
         n_atoms=40,
         hidden=(96, 96),
         spectral_norm=(1,),

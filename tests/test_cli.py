@@ -291,7 +291,7 @@ def test_a_place_that_cannot_hold_the_model_is_refused_before_training(table, tm
 
 def test_ctrl_c_keeps_the_work_and_resume_finishes_it(table, tmp_path, call, refuse):
     out = tmp_path / "stopped model"  # with a blank, so that the command to resume needs quotes
-    options = ("--target", "price", "--epochs", 2000, "--seed", 3)
+    options = ("--target", "price", "--preset", "quick", "--epochs", 2000, "--seed", 3)
     process = start("fit", table, "--out", out, *options)
     checkpoint = tmp_path / "stopped model.checkpoint"
     deadline = time.monotonic() + 120
@@ -303,7 +303,7 @@ def test_ctrl_c_keeps_the_work_and_resume_finishes_it(table, tmp_path, call, ref
     assert printed == ""
     assert line.count("\n") == 1
     assert line.startswith("nkcme: stopped by Ctrl-C at step ")
-    resume = f"nkcme fit {table} --out '{out}' --target price --epochs 2000 --seed 3 --resume"
+    resume = f"nkcme fit {table} --out '{out}' --target price --preset quick --epochs 2000 --seed 3 --resume"
     assert line.endswith(f"; to go on: {resume}\n")
     assert not out.exists()
 

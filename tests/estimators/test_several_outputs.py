@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nkcme import NKCME, load
+from nkcme import NKCME, load, presets
 from nkcme.datasets.plane import load_plane
 from nkcme.errors import ModelFileError
 from nkcme.metrics import energy_score
 from nkcme.persistence import read_model, write_model
 
-SMALL = {"hidden": (32, 32), "epochs": 40, "random_state": 0, "verbose": False}
+SMALL = presets.QUICK | {"hidden": (32, 32), "epochs": 40, "random_state": 0, "verbose": False}
 
 
 def factor_table(d: int, n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +101,9 @@ def test_knowing_x_is_worth_something_in_the_energy_score():
 
 def test_the_ring_keeps_its_hole():
     ring = load_plane("ring")
-    model = NKCME(random_state=0, epochs=60, verbose=False).fit(*ring.make(2000, seed=0))
+    model = NKCME(**presets.QUICK, random_state=0, epochs=60, verbose=False).fit(
+        *ring.make(2000, seed=0)
+    )
     x = np.array([-0.6, 0.0, 0.6])
     radius = np.linalg.norm(model.sample(x[:, None], 2000, random_state=0), axis=-1)
     np.testing.assert_allclose(np.median(radius, axis=0), 1 + 0.5 * x, atol=0.1)
@@ -111,7 +113,7 @@ def test_the_ring_keeps_its_hole():
 @pytest.mark.parametrize("center", ["none", ["network"]], ids=str)
 def test_a_file_keeps_everything_centred_or_not(tmp_path, center):
     X, y = factor_table(3, n=200)
-    model = NKCME(hidden=(8,), epochs=2, random_state=0, center=center, verbose=False).fit(X, y)
+    model = NKCME(**SMALL | {"hidden": (8,), "epochs": 2, "center": center}).fit(X, y)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert (again.n_atoms, again.n_atoms_) == (None, model.n_atoms_)
@@ -121,7 +123,7 @@ def test_a_file_keeps_everything_centred_or_not(tmp_path, center):
 
 def test_files_of_the_version_before_are_read_and_draw_atoms(tmp_path):
     X, y = factor_table(2, n=200)
-    model = NKCME(hidden=(8,), epochs=2, n_atoms=30, random_state=0, verbose=False).fit(X, y)
+    model = NKCME(**SMALL | {"hidden": (8,), "epochs": 2, "n_atoms": 30}).fit(X, y)
     model.save(tmp_path / "m")
     config, arrays = read_model(tmp_path / "m")
     del config["learned"]["n_atoms"], arrays["model.atoms.spread"]
@@ -138,7 +140,7 @@ def test_files_of_the_version_before_are_read_and_draw_atoms(tmp_path):
 @pytest.mark.parametrize("spread", [-1.0, np.nan])
 def test_a_spread_that_is_none_is_refused(tmp_path, spread):
     X, y = factor_table(2, n=200)
-    model = NKCME(hidden=(8,), epochs=1, n_atoms=30, random_state=0, verbose=False).fit(X, y)
+    model = NKCME(**SMALL | {"hidden": (8,), "epochs": 1, "n_atoms": 30}).fit(X, y)
     model.save(tmp_path / "m")
     config, arrays = read_model(tmp_path / "m")
     write_model(
