@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import ConnectionPatch, Patch
 
-from nkcme import NKCME
+from nkcme import NKCME, presets
 from nkcme.datasets.toy import Toy, load_toy
 from nkcme.plots import BLUE, INK, ORANGE, STYLE, VERMILION, plot_fan
 
@@ -33,7 +33,7 @@ def draw_readme(path: Path) -> None:
     for column, (name, (title, at)) in zip(axes.T, PANELS.items(), strict=True):
         toy = load_toy(name)
         X, y = toy.make(seed=0)
-        model = NKCME(random_state=0).fit(X, y)
+        model = NKCME(**presets.QUICK, random_state=0).fit(X, y)
         _draw_data(column[0], model, X, y, title, at)
         _draw_cut(column[1], model, toy, at)
     axes[0, 0].set_ylabel("y")
@@ -68,7 +68,7 @@ def draw_idea(path: Path) -> None:
     """Data, then the weights that a network gives to fixed atoms at one x, then the density."""
     toy, at = load_toy("ring"), 0.7
     X, y = toy.make(seed=0)
-    model = NKCME(n_atoms=28, random_state=0).fit(X, y)
+    model = NKCME(**presets.QUICK, n_atoms=28, random_state=0).fit(X, y)
     dist = model.predict_dist([[at]]).read("smoothed")
     eta, weights = dist.atoms[:, 0] * dist.scale[0, 0] + dist.location[0, 0], dist.weights[0]
     grid = np.linspace(-3, 3, 900)

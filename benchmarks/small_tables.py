@@ -52,7 +52,8 @@ def run(name: str, recipe: str, parameters: dict[str, Any], n_folds: int) -> dic
     """Fit all folds at once and average their scores."""
     data = folds(name, n_folds)
     start = time.perf_counter()
-    models = NKCME(random_state=0, **parameters).fit_many([(X, y) for X, y, _, _ in data])
+    estimator = NKCME(random_state=0, **presets.QUICK | parameters)
+    models = estimator.fit_many([(X, y) for X, y, _, _ in data])
     seconds = time.perf_counter() - start
     scores: dict[str, list[float]] = {}
     counts = np.zeros(10, int)

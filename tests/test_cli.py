@@ -303,7 +303,8 @@ def test_ctrl_c_keeps_the_work_and_resume_finishes_it(table, tmp_path, call, ref
     assert printed == ""
     assert line.count("\n") == 1
     assert line.startswith("nkcme: stopped by Ctrl-C at step ")
-    resume = f"nkcme fit {table} --out '{out}' --target price --preset quick --epochs 2000 --seed 3 --resume"
+    given = "--target price --preset quick --epochs 2000 --seed 3"
+    resume = f"nkcme fit {table} --out '{out}' {given} --resume"
     assert line.endswith(f"; to go on: {resume}\n")
     assert not out.exists()
 
