@@ -52,6 +52,7 @@ BASES = {
     "estimators.center_networks",
     "estimators.center_regressors",
     "estimators.neural_embedding",
+    "estimators.learning_task",
 }
 
 

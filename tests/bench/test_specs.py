@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +82,30 @@ def test_the_fingerprint_is_of_the_recipe():
     assert (quick.dataset, quick.method) == (b.dataset, b.method)
     assert quick.experiment != b.experiment
     assert quick.fingerprint != b.fingerprint
+
+
+def test_rows_from_before_a_parameter_are_of_the_same_recipe():
+    cell = next(c for c in specs.uci_cells() if c.method == "nkcme-joint")
+    assert set(presets.QUICK) <= set(cell.parameters)
+    without = {k: v for k, v in cell.parameters.items() if k not in presets.QUICK}
+    assert replace(cell, parameters=without).fingerprint == cell.fingerprint
+    for name in presets.QUICK:
+        other = replace(cell, parameters=cell.parameters | {name: "another"})
+        assert other.fingerprint != cell.fingerprint
+
+
+RESULTS = Path(__file__).parents[2] / "results" / "bench"
+
+
+def test_every_row_in_results_is_of_a_cell_of_today():
+    """A recipe that changes leaves rows behind, which the page then misses."""
+    cells = {(c.experiment, c.name): c for c in [*EVERY_CELL, *specs.peer_cells()]}
+    files = [path for path in RESULTS.glob("*/*.jsonl") if path.parent.name != "rl"]
+    assert files
+    for path in files:
+        cell = cells[path.parent.name, path.stem]
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [row["run"] for row in rows if not cell.owns(row)] == [], path
 
 
 def test_the_quick_benchmark_is_a_fair_miniature():

@@ -15,11 +15,12 @@ import nkcme
 from nkcme import NKCME, presets, training
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators import center_regressors
+from nkcme.estimators import center_regressors, neural
 from nkcme.estimators.base import Encoded, TrainingInterrupted
 from nkcme.estimators.center import stacked
 from nkcme.estimators.center_networks import early_networks, late_networks
 from nkcme.estimators.center_regressors import default_boosting
+from nkcme.estimators.learning_task import is_clear
 from nkcme.persistence import read_model, write_model
 
 RNG = np.random.default_rng(0)
@@ -220,6 +221,31 @@ def test_the_default_has_a_centre_where_it_helps(outcome, line):
     assert model.recalibration_ is not None
 
 
+@pytest.mark.parametrize("gain", [0.5, 0.0, -0.5])
+def test_a_centre_that_explains_little_must_be_clearly_better(gain, line, monkeypatch):
+    """A mean that explains a third of y is tried against none, and kept only if that pays."""
+    x, _ = line
+    rng = np.random.default_rng(10)
+    y = x[:, 0] + 0.8 * rng.normal(size=600)
+    asked = []
+
+    def energy(model, task):
+        asked.append(task.center is not None)
+        return np.full(600, 1.0 if task.center is not None else 1.0 + gain) + 0.1 * x[:, 1]
+
+    monkeypatch.setattr(neural, "energy_out_of_part", energy)
+    model = quick(center="auto").fit(x, y)
+    assert sorted(asked) == [False, True]
+    assert (model.center_ is not None) == (gain > 0)
+
+
+def test_a_gain_is_clear_beyond_its_standard_error():
+    gain = np.array([1.0, -1.0, 1.0, -1.0])  # its standard error is 1 / 2
+    assert is_clear(gain + 0.6, np.ones(4))
+    assert not is_clear(gain + 0.4, np.ones(4))
+    assert is_clear(gain, np.array([9.0, 1.0, 9.0, 1.0]))  # 0.8, of which one row in ten is against
+
+
 @pytest.mark.parametrize("n", [2, 19, 20])
 def test_few_rows_are_not_dealt(n):
     x, y = RNG.normal(size=(n, 1)), RNG.normal(size=n)
@@ -311,10 +337,11 @@ def test_what_cannot_be_is_refused(parameters, told, line):
         quick(**parameters).fit(*line)
 
 
-def test_recalibration_is_for_one_output(line):
+@pytest.mark.parametrize("yes", [True, np.True_])
+def test_recalibration_is_for_one_output(yes, line):
     x, y = line
     with pytest.raises(NkcmeError, match="one output"):
-        quick(recalibrate=True).fit(x, np.stack([y, y], axis=1))
+        quick(recalibrate=yes).fit(x, np.stack([y, y], axis=1))
 
 
 def test_many_fits_at_once_and_alone_agree(line):

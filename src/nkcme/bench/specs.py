@@ -167,8 +167,14 @@ class Cell:
 
     @property
     def fingerprint(self) -> str:
-        """Of what is run: rows with another one are not of this cell."""
-        text = json.dumps([self.estimator, self.parameters, self.protocol], sort_keys=True)
+        """Of what is run: rows with another one are not of this cell.
+
+        Parameters of NKCME that an earlier version did not have, at the values that stand for its
+        doing without, are no part of it: rows from before they were there are of the same recipe.
+        """
+        before = presets.QUICK if self.estimator == "NKCME" else {}
+        own = {k: v for k, v in self.parameters.items() if k not in before or v != before[k]}
+        text = json.dumps([self.estimator, own, self.protocol], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def owns(self, row: dict[str, Any]) -> bool:

@@ -12,19 +12,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nkcme import presets
-from nkcme.atoms import Atoms
+from nkcme.atoms import Atoms, closed_range, quantile_points
 from nkcme.cells import cover, need_covariances
 from nkcme.crossfit import Parts
 from nkcme.disagreement import disagreement
 from nkcme.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import Encoded, TrainingInterrupted, need_array
-from nkcme.estimators.center import Center, CenterFit, check_center, fit_centers
+from nkcme.estimators.center import Center, check_center, fit_centers
+from nkcme.estimators.learning_task import LearningTask, energy_out_of_part, is_clear
 from nkcme.estimators.neural_embedding import (
     NeuralEmbedding,
     Spec,
     each_weights,
-    energy_of_atoms,
     make_task,
     mean_bandwidth,
     mean_weights,
@@ -219,12 +219,12 @@ class NKCME(TrainedEstimator):
     def _train(self, datasets: Sequence[Encoded]) -> list[_Ensemble]:
         self._check_parameters()
         n_rows, n_outputs = datasets[0].n_rows, datasets[0].y.shape[1]
-        if self.recalibrate is True and n_outputs > 1:
+        if self._must_recalibrate and n_outputs > 1:
             raise NkcmeError(f"recalibrate is for one output, and y has {n_outputs}; leave it out")
         least = min(len(data.x) for data in datasets)
         centred, honest = not self._is("none"), self._recalibrates(n_outputs)
         if least < MIN_ROWS:
-            if self.recalibrate is True or not (self._is("auto") or self._is("none")):
+            if self._must_recalibrate or not (self._is("auto") or self._is("none")):
                 raise NkcmeError(
                     f"a centre and recalibration need at least {MIN_ROWS} different rows to hold "
                     f'some out; got {least}: leave both to "auto", or turn them off'
@@ -232,7 +232,9 @@ class NKCME(TrainedEstimator):
             centred = honest = False
         n_deals = self.n_members or (default_members(n_rows) if centred or honest else 1)
         tasks = [
-            _Task(d, Parts.deal(len(d.x), N_PARTS, n_deals, d.seed) if centred or honest else None)
+            LearningTask(
+                d, Parts.deal(len(d.x), N_PARTS, n_deals, d.seed) if centred or honest else None
+            )
             for d in datasets
         ]
         checkpoint = self._checkpoint_file()
@@ -257,7 +259,7 @@ class NKCME(TrainedEstimator):
     def _without_centre_where_better(
         self,
         found: list[_Ensemble],
-        tasks: Sequence[_Task],
+        tasks: Sequence[LearningTask],
         n_deals: int,
         phase: Callable[[str], Checkpoint | None],
     ) -> list[_Ensemble]:
@@ -272,9 +274,9 @@ class NKCME(TrainedEstimator):
             if any(one.interrupted for one in trial):
                 return [one._replace(interrupted=True) for one in found]
             for i, without, task in zip(doubtful, trial, alone, strict=True):
-                gain = _energy_out_of_part(without.model, task)
-                gain -= _energy_out_of_part(found[i].model, tasks[i])
-                if not _is_clear(gain, task.data.weight):
+                gain = energy_out_of_part(without.model, task)
+                gain -= energy_out_of_part(found[i].model, tasks[i])
+                if not is_clear(gain, task.data.weight):
                     worse.append(i)
         if worse:
             fixed = self._ensembles(
@@ -288,13 +290,16 @@ class NKCME(TrainedEstimator):
     def _is(self, center: str) -> bool:
         return isinstance(self.center, str) and self.center == center
 
+    @property
+    def _must_recalibrate(self) -> bool:
+        return not isinstance(self.recalibrate, str) and bool(self.recalibrate)
+
     def _recalibrates(self, n_outputs: int) -> bool:
-        if isinstance(self.recalibrate, str):  # "auto"
-            return n_outputs == 1 and self._reading() == "atomic" and self.head == "simplex"
-        return bool(self.recalibrate)
+        possible = n_outputs == 1 and self._reading() == "atomic" and self.head == "simplex"
+        return self._must_recalibrate or (isinstance(self.recalibrate, str) and possible)
 
     def _ensembles(
-        self, tasks: Sequence[_Task], n_deals: int, checkpoint: Checkpoint | None
+        self, tasks: Sequence[LearningTask], n_deals: int, checkpoint: Checkpoint | None
     ) -> list[_Ensemble]:
         """The members of all data sets train as one program."""
         members = [
@@ -333,7 +338,7 @@ class NKCME(TrainedEstimator):
             )
         return [Atoms.points(jnp.sort(one.model.atoms.locations, axis=0)) for one in fitted]
 
-    def _ensemble(self, members: list[Fitted], task: _Task) -> _Ensemble:
+    def _ensemble(self, members: list[Fitted], task: LearningTask) -> _Ensemble:
         """The members of one data set as one model, recalibrated if asked to."""
         model = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(one.model for one in members))
         histories = [one.history for one in members]
@@ -352,7 +357,9 @@ class NKCME(TrainedEstimator):
             recalibration,
         )
 
-    def _recalibration(self, model: NeuralEmbedding, task: _Task, parts: Parts) -> Recalibration:
+    def _recalibration(
+        self, model: NeuralEmbedding, task: LearningTask, parts: Parts
+    ) -> Recalibration:
         """From what is said of rows out of part, by one deal and by all, which are still fewer
         than speak of new rows."""
         weight = task.data.weight * (task.data.n_rows / task.data.weight.sum())
@@ -385,8 +392,9 @@ class NKCME(TrainedEstimator):
         n_atoms = self._count_atoms(data.y.shape[1])
         if data.y.shape[1] == 1:
             if self.atoms != "grid":
-                return Atoms.points(jnp.asarray(_spread_points(data, n_atoms), jnp.float32))
-            low, high = (jnp.asarray(end, jnp.float32) for end in _range(data.y))
+                points = quantile_points(data.y[:, 0], data.weight, n_atoms)
+                return Atoms.points(jnp.asarray(points[:, None], jnp.float32))
+            low, high = (jnp.asarray(end, jnp.float32) for end in closed_range(data.y))
             return Atoms.grid(low, high, n_atoms)
         cells = cover(data.y, data.weight, n_atoms, data.seed)
         return Atoms.points(*(jnp.asarray(part, jnp.float32) for part in cells))
@@ -449,7 +457,7 @@ class NKCME(TrainedEstimator):
         check_center(self.center)
         if not isinstance(self.recalibrate, bool | np.bool_) and self.recalibrate != "auto":
             raise NkcmeError(f'recalibrate must be True, False or "auto"; got {self.recalibrate!r}')
-        if self.recalibrate is True and self._reading() != "atomic":
+        if self._must_recalibrate and self._reading() != "atomic":
             raise NkcmeError(
                 'recalibrate needs weights that are probabilities: head="simplex" and the atomic '
                 f"reading; got head={self.head!r} and reading={self.reading!r}"
@@ -644,72 +652,8 @@ _CENTER = "center/"
 _RECALIBRATION = "recalibration"
 
 
-class _Task(NamedTuple):
-    """A data set to learn, dealt into parts where members are cross-fitted, with its centre."""
-
-    data: Encoded
-    parts: Parts | None
-    center: CenterFit | None = None
-
-    def uncentred(self) -> _Task:
-        return self._replace(center=None)
-
-    def of_first_deal(self) -> _Task:
-        return self._replace(parts=None if self.parts is None else self.parts.first_deal())
-
-    def explained(self) -> float:
-        """The share of the variance of y that the centre explains, of the output where it is least;
-        exactly zero where it says nothing."""
-        y, weight = self.data.y, self.data.weight
-        if self.center is None or not self.center.center.weights.any():
-            return 0.0
-        around = y - np.average(y, axis=0, weights=weight)
-        variance = np.average(np.square(around), axis=0, weights=weight)
-        left = np.square(self.center.unit()) / np.maximum(variance, 1e-30)
-        return max(1.0 - float(np.max(left)), 1e-9)
-
-    def residuals(self, deal: int | None = None) -> np.ndarray:
-        """y less its centre, in units of what that leaves out of part."""
-        return self.data.y if self.center is None else self.center.residuals(self.data.y, deal)
-
-    def left(self) -> Encoded:
-        """What the embedding is learned from."""
-        data, fit = self.data, self.center
-        if fit is None:
-            return data
-        data = data._replace(x=fit.inputs, y=self.residuals().astype(np.float32))
-        if data.x_validation is None or data.y_validation is None:
-            return data
-        at = fit.center.at(data.x_validation)
-        held_out = ((data.y_validation - at.mean) / at.scale).astype(np.float32)
-        return data._replace(x_validation=at.inputs, y_validation=held_out)
-
-
-def _energy_out_of_part(model: NeuralEmbedding, task: _Task) -> np.ndarray:
-    """The energy score of what members of the first deal say of rows they have not seen, a value a
-    row, in units of standardised y."""
-    assert task.parts is not None
-    weights = weights_out_of_part(model, task.left().x, task.parts, 0)
-    unit = np.ones(1) if task.center is None else task.center.unit(1)
-    y = unit * task.residuals(deal=0)
-    atoms = unit * np.asarray(model.atoms.locations[0])
-    scores = [
-        energy_of_atoms(weights[i : i + _ROWS_AT_ONCE], atoms, y[i : i + _ROWS_AT_ONCE])
-        for i in range(0, len(y), _ROWS_AT_ONCE)
-    ]
-    return np.concatenate([np.asarray(score) for score in scores])
-
-
-#: Rows that are scored at once, and rows of which every member is asked at once.
-_ROWS_AT_ONCE = 1 << 14
+#: Rows of which every member is asked at once.
 _ROWS_ASKED = 1 << 12
-
-
-def _is_clear(gain: np.ndarray, weight: np.ndarray) -> bool:
-    """Whether a mean over rows is above zero by more than its standard error."""
-    mean = np.average(gain, weights=weight)
-    variance = np.average(np.square(gain - mean), weights=weight)
-    return bool(mean > np.sqrt(variance / len(gain)))
 
 
 class _Ensemble(NamedTuple):
@@ -726,25 +670,3 @@ class _Ensemble(NamedTuple):
 def _member_seed(seed: int, member: int) -> int:
     """The first member is what it would be alone."""
     return seed if member == 0 else int(np.random.default_rng([seed, member]).integers(2**31))
-
-
-def _spread_points(data: Encoded, n_atoms: int) -> np.ndarray:
-    """Atoms (n_atoms, 1): quantiles of a mixture, half y as it is and half even over a range that
-    is wider by a twentieth at either end, so that the outermost y is no wall."""
-    low, high = _range(data.y)
-    room = 0.05 * (high - low)
-    order = np.argsort(data.y[:, 0], kind="stable")
-    y, weight = data.y[order, 0].astype(np.float64), data.weight[order]
-    below = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
-    points = np.union1d(np.linspace(low - room, high + room, 4 * n_atoms), y)
-    even = (points - points[0]) / (points[-1] - points[0])
-    share = 0.5 * even + 0.5 * np.interp(points, y, below, left=0.0, right=1.0)
-    return np.interp(np.linspace(0.0, 1.0, n_atoms), share, points)[:, None]
-
-
-def _range(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The closed range of y; a single value gets a little room, for a grid needs a width."""
-    low, high = y.min(), y.max()
-    if low == high:
-        return low - 0.5, high + 0.5
-    return low, high

@@ -1,0 +1,83 @@
+"""What the members of an `NKCME` learn from: a data set, its parts, what its centre leaves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nkcme.crossfit import Parts
+from nkcme.estimators.base import Encoded
+from nkcme.estimators.center import CenterFit
+from nkcme.estimators.neural_embedding import (
+    NeuralEmbedding,
+    energy_of_atoms,
+    weights_out_of_part,
+)
+
+
+class LearningTask(NamedTuple):
+    """A data set to learn, dealt into parts where members are cross-fitted, with its centre."""
+
+    data: Encoded
+    parts: Parts | None
+    center: CenterFit | None = None
+
+    def uncentred(self) -> LearningTask:
+        return self._replace(center=None)
+
+    def of_first_deal(self) -> LearningTask:
+        return self._replace(parts=None if self.parts is None else self.parts.first_deal())
+
+    def explained(self) -> float:
+        """The share of the variance of y that the centre explains, of the output where it is least;
+        exactly zero where it says nothing."""
+        y, weight = self.data.y, self.data.weight
+        if self.center is None or not self.center.center.weights.any():
+            return 0.0
+        around = y - np.average(y, axis=0, weights=weight)
+        variance = np.average(np.square(around), axis=0, weights=weight)
+        left = np.square(self.center.unit()) / np.maximum(variance, 1e-30)
+        return max(1.0 - float(np.max(left)), 1e-9)
+
+    def residuals(self, deal: int | None = None) -> np.ndarray:
+        """y less its centre, in units of what that leaves out of part."""
+        return self.data.y if self.center is None else self.center.residuals(self.data.y, deal)
+
+    def left(self) -> Encoded:
+        """What the embedding is learned from."""
+        data, fit = self.data, self.center
+        if fit is None:
+            return data
+        data = data._replace(x=fit.inputs, y=self.residuals().astype(np.float32))
+        if data.x_validation is None or data.y_validation is None:
+            return data
+        at = fit.center.at(data.x_validation)
+        held_out = ((data.y_validation - at.mean) / at.scale).astype(np.float32)
+        return data._replace(x_validation=at.inputs, y_validation=held_out)
+
+
+def energy_out_of_part(model: NeuralEmbedding, task: LearningTask) -> np.ndarray:
+    """The energy score of what members of the first deal say of rows they have not seen, a value a
+    row, in units of standardised y."""
+    assert task.parts is not None
+    weights = weights_out_of_part(model, task.left().x, task.parts, 0)
+    unit = np.ones(1) if task.center is None else task.center.unit(1)
+    y = unit * task.residuals(deal=0)
+    atoms = unit * np.asarray(model.atoms.locations[0])
+    scores = [
+        energy_of_atoms(weights[i : i + _ROWS_AT_ONCE], atoms, y[i : i + _ROWS_AT_ONCE])
+        for i in range(0, len(y), _ROWS_AT_ONCE)
+    ]
+    return np.concatenate([np.asarray(score) for score in scores])
+
+
+#: Rows that are scored at once.
+_ROWS_AT_ONCE = 1 << 14
+
+
+def is_clear(gain: np.ndarray, weight: np.ndarray) -> bool:
+    """Whether a mean over rows is above zero by more than its standard error."""
+    mean = np.average(gain, weights=weight)
+    variance = np.average(np.square(gain - mean), weights=weight)
+    return bool(mean > np.sqrt(variance / len(gain)))
