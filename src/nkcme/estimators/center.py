@@ -63,11 +63,22 @@ class Center(NamedTuple):
     def at(self, x: np.ndarray) -> Placed:
         """At encoded inputs (n, p), as all members say."""
         said = np.stack([base.members(x).mean(axis=0) for base in self.bases.values()])
-        mean = np.einsum("bnd,bd->nd", said, self.weights)
+        mean = self.mean(said)
         scale = np.broadcast_to(self.scale, mean.shape)
         if self.log_scale is not None:
             scale = scale * _relative(self.log_scale.members(x).mean(axis=0))
-        return Placed(mean, scale, _inputs(x, mean, said, self.scale))
+        return Placed(mean, scale, self.inputs(x, said))
+
+    def mean(self, said: np.ndarray) -> np.ndarray:
+        """m(x), (n, d), of what the bases say, (n_bases, n, d)."""
+        return np.einsum("bnd,bd->nd", said, self.weights)
+
+    def inputs(self, x: np.ndarray, said: np.ndarray) -> np.ndarray:
+        """x with m(x) beside it and, where bases are several, by how much each differs from that:
+        how sure a prediction is depends on both."""
+        mean = self.mean(said)
+        differ = [(one - mean) / self.scale for one in said] if len(said) > 1 else []
+        return np.concatenate([x, mean, *differ], axis=1).astype(np.float32)
 
     def members(self, x: np.ndarray) -> np.ndarray:
         """m(x) as each member says, (n_members, n, d)."""
@@ -119,19 +130,26 @@ class CenterFit(NamedTuple):
 
     center: Center
     stacks: list[Stack]  # one an output
-    out_of_part: np.ndarray  # (deals, n, d), by one member of each base
+    said: np.ndarray  # (bases, deals, n, d), by one member of each base
     relative: np.ndarray  # (n, d): s(x) out of part, in units of the whole table's
-    inputs: np.ndarray  # (n, ...), as in `Placed`
 
     def residuals(self, y: np.ndarray, deal: int | None = None) -> np.ndarray:
         """What the mean of all deals leaves of y (n, d), or one deal alone, in units of what that
         leaves on average."""
-        mean = self.out_of_part.mean(axis=0) if deal is None else self.out_of_part[deal]
-        return (y - mean) / (self.unit(None if deal is None else 1) * self.relative)
+        left = y - self.center.mean(self._by(deal))
+        return left / (self.unit(None if deal is None else 1) * self.relative)
+
+    def inputs(self, x: np.ndarray, deal: int | None = None) -> np.ndarray:
+        """What the network of weights is told (n, ...), as in `Placed`."""
+        return self.center.inputs(x, self._by(deal))
 
     def unit(self, n_speakers: int | None = None) -> np.ndarray:
         """What the mean of so many members (one a deal unless said) leaves on average, (d,)."""
-        return _errors(self.stacks, n_speakers or len(self.out_of_part))
+        return _errors(self.stacks, n_speakers or self.said.shape[1])
+
+    def _by(self, deal: int | None) -> np.ndarray:
+        """What the bases say, (bases, n, d): the mean of all deals, or one."""
+        return self.said.mean(axis=1) if deal is None else self.said[:, deal]
 
 
 def check_center(center: Any) -> None:
@@ -217,10 +235,7 @@ def stacked(
     ]
     weights = np.stack([stack.weights for stack in stacks], axis=1)
     scale = _errors(stacks, parts.n_members)
-    out_of_part = np.einsum("bknd,bd->knd", said, weights)
-    inputs = _inputs(data.x, out_of_part.mean(axis=0), said.mean(axis=1), scale)
-    center = Center(bases, weights, scale, None)
-    return CenterFit(center, stacks, out_of_part, np.ones_like(data.y), inputs)
+    return CenterFit(Center(bases, weights, scale, None), stacks, said, np.ones_like(data.y))
 
 
 def _scaled(
@@ -254,10 +269,3 @@ def _relative(log_scale: np.ndarray) -> np.ndarray:
 
 def _errors(stacks: Sequence[Stack], n_members: int) -> np.ndarray:
     return np.array([max(stack.error(n_members), _LEAST_SCALE) for stack in stacks])
-
-
-def _inputs(x: np.ndarray, mean: np.ndarray, said: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """x with m(x) beside it and, where bases are several, by how much each differs from that: how
-    sure a prediction is depends on both."""
-    differ = [(one - mean) / scale for one in said] if len(said) > 1 else []
-    return np.concatenate([x, mean, *differ], axis=1).astype(np.float32)

@@ -124,9 +124,10 @@ class _Job(NamedTuple):
 
 
 def _perform(jobs: list[_Job]) -> Iterable[tuple[Any, np.ndarray]]:
-    n_cores = os.cpu_count() or 1
-    if n_cores >= 4 and sum(len(job.x) for job in jobs) >= _WORTH_PROCESSES:
-        return Parallel(n_cores, return_as="generator")(delayed(_fit)(job) for job in jobs)
+    # Two cores are left to compile and drive the networks that train meanwhile.
+    n_spare = (os.cpu_count() or 1) - 2
+    if n_spare >= 2 and sum(len(job.x) for job in jobs) >= _WORTH_PROCESSES:
+        return Parallel(n_spare, return_as="generator")(delayed(_fit)(job) for job in jobs)
     return map(_fit, jobs)
 
 

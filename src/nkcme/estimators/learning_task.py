@@ -44,12 +44,13 @@ class LearningTask(NamedTuple):
         """y less its centre, in units of what that leaves out of part."""
         return self.data.y if self.center is None else self.center.residuals(self.data.y, deal)
 
-    def left(self) -> Encoded:
-        """What the embedding is learned from."""
+    def left(self, deal: int | None = None) -> Encoded:
+        """What the embedding is learned from: what the mean of all deals leaves, or one alone."""
         data, fit = self.data, self.center
         if fit is None:
             return data
-        data = data._replace(x=fit.inputs, y=self.residuals().astype(np.float32))
+        residuals = self.residuals(deal).astype(np.float32)
+        data = data._replace(x=fit.inputs(data.x, deal), y=residuals)
         if data.x_validation is None or data.y_validation is None:
             return data
         at = fit.center.at(data.x_validation)
@@ -61,9 +62,10 @@ def energy_out_of_part(model: NeuralEmbedding, task: LearningTask) -> np.ndarray
     """The energy score of what members of the first deal say of rows they have not seen, a value a
     row, in units of standardised y."""
     assert task.parts is not None
-    weights = weights_out_of_part(model, task.left().x, task.parts, 0)
+    left = task.left(deal=0)
+    weights = weights_out_of_part(model, left.x, task.parts, 0)
     unit = np.ones(1) if task.center is None else task.center.unit(1)
-    y = unit * task.residuals(deal=0)
+    y = unit * left.y
     atoms = unit * np.asarray(model.atoms.locations[0])
     scores = [
         energy_of_atoms(weights[i : i + _ROWS_AT_ONCE], atoms, y[i : i + _ROWS_AT_ONCE])

@@ -35,7 +35,7 @@ from nkcme.kernels import KERNELS
 from nkcme.networks import HEADS
 from nkcme.parameters import need_number, need_one_of, need_whole, need_wholes
 from nkcme.phases import Phases
-from nkcme.recalibration import N_STEPS, Recalibration, counts, counts_of_more_members
+from nkcme.recalibration import Recalibration, counts, counts_of_more_members
 from nkcme.training import Checkpoint, Task
 
 
@@ -267,7 +267,7 @@ class NKCME(TrainedEstimator):
         part; unless they are clearly worse, all members learn without it. What explains nothing at
         all is no centre."""
         worse = [i for i, task in enumerate(tasks) if task.explained() == 0.0]
-        doubtful = [i for i, task in enumerate(tasks) if 0.0 < task.explained() < 0.5]
+        doubtful = [i for i, task in enumerate(tasks) if 0.0 < task.explained() < _BEYOND_DOUBT]
         if doubtful:
             alone = [tasks[i].uncentred().of_first_deal() for i in doubtful]
             trial = self._ensembles(alone, 1, phase("trial"))
@@ -360,23 +360,19 @@ class NKCME(TrainedEstimator):
     def _recalibration(
         self, model: NeuralEmbedding, task: LearningTask, parts: Parts
     ) -> Recalibration:
-        """From what is said of rows out of part, by one deal and by all, which are still fewer
-        than speak of new rows."""
+        """From what is said of rows out of part, by the centre and the networks of one deal and by
+        those of all, which are still fewer than speak of new rows."""
         weight = task.data.weight * (task.data.n_rows / task.data.weight.sum())
-        left = task.left()
 
-        def seen(weights: np.ndarray) -> np.ndarray:
-            embedding = self._embedding(model, summing_to_one(weights), 0.0, 1.0)
+        def seen(left: Encoded, deals: Sequence[int]) -> np.ndarray:
+            said = np.sum([weights_out_of_part(model, left.x, parts, d) for d in deals], axis=0)
+            embedding = self._embedding(model, summing_to_one(said), 0.0, 1.0)
             return counts(embedding.cdf(left.y[:, 0]), weight)
 
-        total = np.zeros((len(left.x), model.atoms.locations.shape[1]), np.float32)
-        single = np.zeros(N_STEPS)
-        for deal in range(parts.n_deals):
-            own = weights_out_of_part(model, left.x, parts, deal)
-            single += seen(own) / parts.n_deals
-            total += own
+        deals = range(parts.n_deals)
+        single = np.mean([seen(task.left(deal), [deal]) for deal in deals], axis=0)
         return Recalibration.from_counts(
-            counts_of_more_members(single, seen(total), parts.n_deals, parts.n_members)
+            counts_of_more_members(single, seen(task.left(), deals), parts.n_deals, parts.n_members)
         )
 
     def _accept(self, trained: _Ensemble) -> None:  # type: ignore[override]
@@ -642,6 +638,9 @@ def default_n_atoms(n_outputs: int) -> int:
     """More where a cell of several outputs takes the place of an interval."""
     return 100 if n_outputs == 1 else 300
 
+
+#: A centre that explains so much of y is better than none: the two are not compared.
+_BEYOND_DOUBT = 0.9
 
 #: Into how many parts rows are dealt where members are cross-fitted.
 N_PARTS = 5
