@@ -14,17 +14,19 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from scipy.special import gammaln
 
 from nkcme.errors import NkcmeError
 
 #: Even steps of probability at which the map is kept.
 N_STEPS = 100
 
-#: As many rows as these speak against what was seen: for the identity, when a beta distribution is
-#: fitted to U, and for that distribution, when U is counted. So few rows hardly change anything, a
-#: few hundred correct the middle and the spread, and only many bend the map in detail.
-_ROWS_FOR_IDENTITY = 20.0
-_ROWS_FOR_BETA = 500.0
+#: As many rows as these speak for the identity when a beta distribution is fitted to U.
+_ROWS_FOR_IDENTITY = 100.0
+#: And for that distribution when U is counted: as many of these as make the counts most likely. A
+#: few hundred rows then correct the middle and the spread, and only many bend the map in detail, or
+#: a shape that is far from any beta's.
+_ROWS_FOR_BETA = 500.0 * 2.0 ** np.arange(8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +51,8 @@ class Recalibration:
     def from_counts(cls, seen: np.ndarray) -> Recalibration:
         """From the rows (N_STEPS,) in each step of probability; negative ones count as none."""
         seen = np.maximum(seen, 0.0)
-        expected = _ROWS_FOR_BETA * np.diff(_beta_of(seen).cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
-        together = seen + expected
+        smooth = np.diff(_beta_of(seen).cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
+        together = seen + _rows_for(smooth, seen) * smooth
         values = np.concatenate([[0.0], np.cumsum(together)]) / together.sum()
         values[-1] = 1.0
         return cls(values)
@@ -77,6 +79,15 @@ def _beta_of(seen: np.ndarray) -> Any:
     variance = np.average(np.square(middles - mean), weights=rows) + 1.0 / (12.0 * N_STEPS**2)
     size = mean * (1.0 - mean) / variance - 1.0
     return stats.beta(max(mean * size, 0.05), max((1.0 - mean) * size, 0.05))
+
+
+def _rows_for(smooth: np.ndarray, seen: np.ndarray) -> float:
+    """How many rows to give to a smooth law of the steps: what makes the counts most likely if
+    their law is drawn from a Dirichlet distribution about it."""
+    rows = _ROWS_FOR_BETA[:, None] * np.maximum(smooth, 1e-9)
+    likely = np.sum(gammaln(rows + seen) - gammaln(rows), axis=1)
+    likely += gammaln(_ROWS_FOR_BETA) - gammaln(_ROWS_FOR_BETA + seen.sum())
+    return float(_ROWS_FOR_BETA[np.argmax(likely)])
 
 
 def counts(pit: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:

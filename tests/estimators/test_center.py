@@ -2,6 +2,7 @@
 
 import re
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -15,9 +16,9 @@ import nkcme
 from nkcme import NKCME, presets, training
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators import center_regressors, neural
+from nkcme.estimators import center, center_regressors, neural
 from nkcme.estimators.base import Encoded, TrainingInterrupted
-from nkcme.estimators.center import stacked
+from nkcme.estimators.center import Center, stacked
 from nkcme.estimators.center_networks import early_networks, late_networks
 from nkcme.estimators.center_regressors import default_boosting
 from nkcme.estimators.learning_task import is_clear
@@ -100,9 +101,11 @@ def test_fits_in_other_processes_are_the_same(monkeypatch):
     np.testing.assert_array_equal(elsewhere.members(data.x), base.members(data.x))
 
 
-def test_a_centre_is_as_sharp_as_all_its_members_will_be():
+@pytest.mark.parametrize(("enough", "n_averaged"), [(20_001, 10), (20_000, 2)])
+def test_a_centre_is_as_sharp_as_all_its_members_will_be(enough, n_averaged, monkeypatch):
     """Members that err each for itself: the mean of two deals has v / 2, that of all ten v / 10,
-    and the scale of new rows is that of all."""
+    and the scale of new rows is that of all, or is made so row by row where there are enough."""
+    monkeypatch.setattr(center, "ROWS_TO_TELL_SPREAD", enough)
     truth = RNG.normal(size=20_000)
     data = encoded(RNG.normal(size=(20_000, 1)), truth + 0.5 * RNG.normal(size=20_000))
     parts = Parts.deal(20_000, 5, 2, seed=0)
@@ -110,10 +113,35 @@ def test_a_centre_is_as_sharp_as_all_its_members_will_be():
     fit = stacked(data, parts, {"base00": None}, [said])
     w = fit.center.weights[0, 0]
     error = lambda k: np.sqrt(0.25 + (1 - w) ** 2 + w**2 / k)  # noqa: E731
-    assert fit.center.scale[0] == pytest.approx(error(10), rel=0.02)
+    assert fit.center.n_averaged == n_averaged
+    assert fit.center.scale[0] == pytest.approx(error(n_averaged), rel=0.02)
     assert fit.unit()[0] == pytest.approx(error(2), rel=0.02)
     for deal in (None, 1):
         assert np.std(fit.residuals(data.y, deal)) == pytest.approx(1.0, rel=0.02)
+
+
+def test_where_members_differ_the_mean_of_all_is_known_to_err_less():
+    """Of a squared error s^2 by one member a deal v / 2 is the members' own, and of it v / 10 is
+    left when all ten speak; it cannot be more than all of s^2."""
+    own = np.array([0.0, 0.1, 1.0, 100.0])
+    apart = np.tile([-1.0, 1.0], 5)[:, None, None] * np.sqrt(0.9)  # of variance one
+    base = Told(7.0 + apart * np.sqrt(own)[:, None])
+    variance = np.full((4, 1), 0.5)
+    placed = Center({"base00": base}, np.ones((1, 1)), np.array([2.0]), 2, None).at(
+        np.zeros((4, 3))
+    )
+    np.testing.assert_allclose(placed.mean, 7.0)
+    left = np.square(placed.narrowed(variance)) * variance
+    np.testing.assert_allclose(left[:, 0], [2.0, 2.0 - 0.04, 2.0 - 0.4, 2.0 * 2 / 10])
+
+
+class Told(NamedTuple):
+    """A base that says what it was told to, whatever it is asked."""
+
+    said: np.ndarray
+
+    def members(self, _):
+        return self.said
 
 
 def test_whole_weights_are_repetitions_to_a_regressor():
@@ -280,10 +308,13 @@ def test_recalibration_puts_a_wrong_spread_right():
     """A network that was hardly trained predicts next to the whole range for every x; mapped, its
     intervals hold what they should of rows it has never seen."""
     rng = np.random.default_rng(1)
-    x = rng.normal(size=(4000, 1))
-    y = rng.standard_t(3, size=4000)
-    train, test = slice(0, 2000), slice(2000, None)
-    raw, mapped = (quick(recalibrate=r, epochs=1).fit(x[train], y[train]) for r in (False, True))
+    x = rng.normal(size=(8000, 1))
+    y = rng.standard_t(3, size=8000)
+    train, test = slice(0, 6000), slice(6000, None)
+    raw, mapped = (
+        quick(recalibrate=r, epochs=1, learning_rate=1e-3).fit(x[train], y[train])
+        for r in (False, True)
+    )
     pits = [m.predict_dist(x[test]).cdf(y[test]) for m in (raw, mapped)]
     off = [np.abs(np.mean(pit[:, None] < np.linspace(0.1, 0.9, 9), axis=0)
                   - np.linspace(0.1, 0.9, 9)).max() for pit in pits]  # fmt: skip
@@ -304,21 +335,32 @@ def test_quantile_atoms_are_dense_where_y_is_and_reach_beyond_it():
     assert np.mean(atoms < 3 / y.std()) > 0.5  # an even grid would have a fifth of them there
 
 
-def test_learned_atoms_go_to_where_y_is(tmp_path):
-    """y has three values and five atoms are to carry them: learned, they come nearer."""
+@pytest.mark.parametrize(("furthest", "even"), [(3.0, True), (300.0, False)])
+def test_atoms_are_even_unless_a_long_tail_would_make_them_coarse(furthest, even):
+    y = np.append(RNG.normal(size=1000), furthest)
+    model = quick(atoms="auto").fit(RNG.normal(size=(1001, 1)), y)
+    gaps = np.diff(np.asarray(model.model_.atoms.locations[0])[:, 0])
+    assert (np.ptp(gaps) < 1e-4) == even
+
+
+def test_learned_atoms_gather_but_leave_no_gaps(tmp_path):
+    """y is one of two values at each x. Left alone atoms would all go there; half of them stay
+    even over the range of y and a twentieth of it more at either end."""
     rng = np.random.default_rng(9)
-    values = np.array([-1.0, 0.3, 1.1])
-    x, y = rng.normal(size=(400, 1)), rng.choice(values, size=400)
-    given = {"n_atoms": 5, "bandwidth": 0.3, "bandwidth_floor": 0.3, "epochs": 300}
-    far = {}
+    x = rng.normal(size=(400, 1))
+    y = np.sign(rng.normal(size=400)) + 0.05 * rng.normal(size=400)
+    gaps = {}
     for atoms in ("quantile", "learned"):
-        model = small(atoms=atoms, n_members=2, **given).fit(x, y)
-        at = model.scaler_.location + model.scaler_.scale * np.asarray(
-            model.model_.atoms.locations[0]
-        )
-        assert np.all(np.diff(at[:, 0]) >= 0)
-        far[atoms] = np.abs(values - at).min(axis=0).mean()
-    assert far["learned"] < 0.3 * far["quantile"]
+        model = small(atoms=atoms, n_members=2, n_atoms=40, epochs=300).fit(x, y)
+        gaps[atoms] = np.diff(np.asarray(model.model_.atoms.locations[0])[:, 0])
+    learned = np.asarray(model.model_.atoms.locations[0])[:, 0]
+    z = (y - model.scaler_.location) / model.scaler_.scale
+    assert learned[0] < z.min()
+    assert learned[-1] > z.max()
+    assert np.all(gaps["learned"] > 0)
+    even = 2 * (learned[-1] - learned[0]) / 39
+    assert 0.9 * even < gaps["learned"].max() < 1.01 * even
+    assert np.abs(gaps["learned"] - gaps["quantile"]).max() > 0.01  # they did move
     np.testing.assert_array_equal(*model.model_.atoms.locations)  # members share them
     model.save(tmp_path / "m")
     np.testing.assert_array_equal(nkcme.load(tmp_path / "m").predict(x), model.predict(x))

@@ -377,7 +377,7 @@ def _numbers() -> dict[str, Any]:
 
 #: What sets the default apart, named so that no rows of another version's are taken for its own.
 _OUR_PARAMETERS: dict[str, dict[str, Any]] = {
-    DEFAULT: {"center": "auto", "n_members": None, "recalibrate": "auto", "atoms": "quantile"},
+    DEFAULT: {"center": "auto", "n_members": None, "recalibrate": "auto", "atoms": "auto"},
     ONE_NETWORK: presets.QUICK,
 }
 

@@ -31,12 +31,21 @@ CENTERS = ("auto", "none", "mean", "mean-scale")
 #: What stands for our networks in a list of bases.
 NETWORK = "network"
 
+#: Rows from which on an embedding is trusted to know the spread at each x, and the share of the
+#: squared error which more members must take away for that to be used. Found by trial
+#: (docs/findings.md): it pays on Naval, of which y is a function of x, and not where y scatters.
+ROWS_TO_TELL_SPREAD = 5000
+OWN_SHARE = 0.15
+
 #: A centre that leaves nothing would leave nothing to scale by; in units of standardised y.
 _LEAST_SCALE = 1e-6
 
 
 class Base(Protocol):
     """A fitted part of the stack: members that were cross-fitted."""
+
+    @property
+    def n_members(self) -> int: ...
 
     def members(self, x: np.ndarray) -> np.ndarray:
         """What each says at encoded inputs, (n_members, n, d)."""
@@ -48,8 +57,16 @@ class Placed(NamedTuple):
     """Where atoms lie at so many x, and what the network of their weights is told."""
 
     mean: np.ndarray  # (n, d)
-    scale: np.ndarray  # (n, d)
+    scale: np.ndarray  # (n, d), the deviation from it if no more members spoke than are foreseen
+    gain: np.ndarray  # (n, d), by what the squared deviation is smaller as all speak
+    least: float  # what share of it is left at least
     inputs: np.ndarray  # (n, p + ...): x, m(x) and by how much the bases differ from it
+
+    def narrowed(self, variance: np.ndarray) -> np.ndarray:
+        """The scale (n, d) for an embedding of this variance (n, d), which has learned what few
+        members leave: smaller where they differ, for the mean of all errs less there."""
+        total = np.maximum(np.square(self.scale) * variance, 1e-30)
+        return self.scale * np.sqrt(np.clip(1.0 - self.gain / total, self.least, 1.0))
 
 
 class Center(NamedTuple):
@@ -57,17 +74,24 @@ class Center(NamedTuple):
 
     bases: dict[str, Base]
     weights: np.ndarray  # (n_bases, d)
-    scale: np.ndarray  # (d,), the deviation of new rows from it
+    scale: np.ndarray  # (d,), the deviation of new rows from the mean of `n_averaged` members
+    n_averaged: int
     log_scale: Regressors | None  # by what log s(x) exceeds that of `scale`
 
     def at(self, x: np.ndarray) -> Placed:
         """At encoded inputs (n, p), as all members say."""
-        said = np.stack([base.members(x).mean(axis=0) for base in self.bases.values()])
-        mean = self.mean(said)
-        scale = np.broadcast_to(self.scale, mean.shape)
+        said = np.stack([base.members(x) for base in self.bases.values()])
+        members = self._stacked(said)
+        scale = np.broadcast_to(self.scale, members.shape[1:])
         if self.log_scale is not None:
             scale = scale * _relative(self.log_scale.members(x).mean(axis=0))
-        return Placed(mean, scale, self.inputs(x, said))
+        # Members err alike but for a variance of their own, which can be seen here and which falls
+        # with the number that speak. At best all of the error is of that kind.
+        own = members.var(axis=0, ddof=1) if len(members) > 1 else np.zeros_like(scale)
+        fewer = 1.0 / self.n_averaged - 1.0 / len(members)
+        least = self.n_averaged / len(members)
+        inputs = self.inputs(x, said.mean(axis=1))
+        return Placed(members.mean(axis=0), scale, fewer * own, least, inputs)
 
     def mean(self, said: np.ndarray) -> np.ndarray:
         """m(x), (n, d), of what the bases say, (n_bases, n, d)."""
@@ -82,8 +106,14 @@ class Center(NamedTuple):
 
     def members(self, x: np.ndarray) -> np.ndarray:
         """m(x) as each member says, (n_members, n, d)."""
-        bases = zip(self.bases.values(), self.weights, strict=True)
-        return np.sum([base.members(x) * weight for base, weight in bases], axis=0)
+        return self._stacked(np.stack([base.members(x) for base in self.bases.values()]))
+
+    def _stacked(self, said: np.ndarray) -> np.ndarray:
+        return np.einsum("bknd,bd->knd", said, self.weights)
+
+    @property
+    def n_members(self) -> int:
+        return next(iter(self.bases.values())).n_members
 
     def n_inputs(self, n_in: int) -> int:
         """How many inputs the network of weights has, for so many columns of x."""
@@ -91,7 +121,11 @@ class Center(NamedTuple):
         return n_in + d * (1 if n_bases == 1 else 1 + n_bases)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        arrays = {"weights": self.weights, "scale": self.scale}
+        arrays = {
+            "weights": self.weights,
+            "scale": self.scale,
+            "n_averaged": np.array(float(self.n_averaged)),
+        }
         bases = self.bases if self.log_scale is None else self.bases | {_SCALE: self.log_scale}
         for name, base in bases.items():
             arrays |= {f"{name}/{key}": value for key, value in base.to_arrays().items()}
@@ -109,16 +143,20 @@ class Center(NamedTuple):
         scale = grouped.pop(_SCALE, None)
         need_array(arrays, "weights", (len(grouped), n_out))
         need_array(arrays, "scale", (n_out,))
+        need_array(arrays, "n_averaged", ())
         if not np.all(arrays["scale"] > 0):
             raise ModelFileError("the scale of the centre in the model file is not positive")
-        if len(arrays) != 2 + sum(map(len, grouped.values())) + len(scale or {}):
+        if len(arrays) != 3 + sum(map(len, grouped.values())) + len(scale or {}):
             raise ModelFileError("the model file holds arrays that this centre does not know")
         bases: dict[str, Base] = {}
         for name in sorted(grouped):
             kind = Networks if name in NETWORKS else Regressors
             bases[name] = kind.from_arrays(grouped[name], n_in, n_out)
+        n_members, n_averaged = {base.n_members for base in bases.values()}, arrays["n_averaged"]
+        if len(n_members) != 1 or not 1 <= n_averaged <= max(n_members):
+            raise ModelFileError("the members of the centre in the model file are not complete")
         log_scale = None if scale is None else Regressors.from_arrays(scale, n_in, n_out)
-        return cls(bases, arrays["weights"], arrays["scale"], log_scale)
+        return cls(bases, arrays["weights"], arrays["scale"], int(n_averaged), log_scale)
 
 
 #: The name of the base that gives log s(x).
@@ -234,8 +272,13 @@ def stacked(
         for j in range(data.y.shape[1])
     ]
     weights = np.stack([stack.weights for stack in stacks], axis=1)
-    scale = _errors(stacks, parts.n_members)
-    return CenterFit(Center(bases, weights, scale, None), stacks, said, np.ones_like(data.y))
+    # The embedding learns what one member a deal leaves, and for all it is narrower. By how much at
+    # x pays to say only where that is much, and rows are enough to tell how wide it was at x.
+    few, all_ = (_errors(stacks, n) for n in (parts.n_deals, parts.n_members))
+    row_by_row = data.n_rows >= ROWS_TO_TELL_SPREAD and np.all(all_**2 < (1 - OWN_SHARE) * few**2)
+    n_averaged = parts.n_deals if row_by_row else parts.n_members
+    center = Center(bases, weights, _errors(stacks, n_averaged), n_averaged, None)
+    return CenterFit(center, stacks, said, np.ones_like(data.y))
 
 
 def _scaled(

@@ -15,7 +15,7 @@ from jax import Array
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError
 from nkcme.estimators.base import Encoded
-from nkcme.estimators.trained import Descent, filled, named_leaves, padded
+from nkcme.estimators.trained import Descent, filled, named_leaves, padded, seed_keys
 from nkcme.networks import MLP
 from nkcme.training import Checkpoint, Objective, Plan, Progress, Rows, Task, train
 
@@ -67,6 +67,10 @@ class Networks(NamedTuple):
 
     models: MLP
 
+    @property
+    def n_members(self) -> int:
+        return len(jax.tree.leaves(self.models)[0])
+
     def members(self, x: np.ndarray) -> np.ndarray:
         """What each says at encoded inputs, (n_members, n, d)."""
         return np.asarray(_each_member(self.models, padded(x)))[:, : len(x)]
@@ -106,6 +110,9 @@ def _each_member(models: MLP, x: Array) -> Array:
         return jax.vmap(lambda model: jax.vmap(model)(x))(models)
 
 
+_member_keys = jax.jit(jax.vmap(jax.random.fold_in))
+
+
 def fit_networks(
     recipe: NetworkRecipe,
     datasets: Sequence[Encoded],
@@ -118,20 +125,24 @@ def fit_networks(
     """The networks of every data set and what they say out of part, (deals, n, d); also whether
     Ctrl-C came."""
     first = np.cumsum([0] + [len(data.x) for data in datasets[:-1]])
-    rows, weights, keys = [], [], []
+    rows, weights = [], []
     for data, dealt, start in zip(datasets, parts, first, strict=True):
         for member in range(dealt.n_members):
             chosen = dealt.rows_of(member)
             rows.append(chosen + start)
             weights.append(data.weight[chosen])
-            keys.append(jax.random.fold_in(jax.random.key(data.seed), member))
+    seeds = np.array([data.seed for data in datasets], np.uint32)
+    n_members = [dealt.n_members for dealt in parts]
+    keys = _member_keys(
+        seed_keys(np.repeat(seeds, n_members)), np.concatenate([np.arange(n) for n in n_members])
+    )
     trained = train(
         _task(datasets[0].x.shape[1], datasets[0].y.shape[1], recipe),
         (),
         tuple(np.concatenate([getattr(d, name) for d in datasets]) for name in ("x", "y")),
         Rows.of(rows, weights),
         Plan(recipe.descent.n_steps, recipe.batch_size),
-        jnp.stack(keys),
+        keys,
         checkpoint=checkpoint,
         fingerprint=fingerprint,
         progress=progress,

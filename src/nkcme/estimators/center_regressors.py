@@ -40,6 +40,10 @@ class Regressors(NamedTuple):
 
     models: list[list[Any]]
 
+    @property
+    def n_members(self) -> int:
+        return len(self.models)
+
     def members(self, x: np.ndarray) -> np.ndarray:
         """What each says at encoded inputs, (n_members, n, d)."""
         said = [[one.predict(x) for one in of_member] for of_member in self.models]

@@ -54,7 +54,8 @@ class LearningTask(NamedTuple):
         if data.x_validation is None or data.y_validation is None:
             return data
         at = fit.center.at(data.x_validation)
-        held_out = ((data.y_validation - at.mean) / at.scale).astype(np.float32)
+        narrower = fit.unit(fit.center.n_members) / fit.unit(fit.center.n_averaged)
+        held_out = ((data.y_validation - at.mean) / (at.scale * narrower)).astype(np.float32)
         return data._replace(x_validation=at.inputs, y_validation=held_out)
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nkcme import presets
-from nkcme.atoms import Atoms, closed_range, quantile_points
+from nkcme.atoms import Atoms, closed_range
 from nkcme.cells import cover, need_covariances
 from nkcme.crossfit import Parts
 from nkcme.disagreement import disagreement
 from nkcme.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import Encoded, TrainingInterrupted, need_array
-from nkcme.estimators.center import Center, check_center, fit_centers
+from nkcme.estimators.center import Center, Placed, check_center, fit_centers
 from nkcme.estimators.learning_task import LearningTask, energy_out_of_part, is_clear
 from nkcme.estimators.neural_embedding import (
     NeuralEmbedding,
@@ -75,11 +75,12 @@ class NKCME(TrainedEstimator):
     recalibrate : bool or "auto"
         Map predicted probabilities so that they are right on average over rows that were not
         trained on. For weights on the simplex and one output; "auto" does it for those.
-    atoms : {"grid", "quantile", "learned"}
+    atoms : {"auto", "grid", "quantile", "learned"}
         Where the locations eta_a are that carry weights. "grid": evenly over the range of y.
         "quantile": half of them where y is, half evenly over a range a little wider. "learned":
-        where a first network moves those to, with its weights. For several outputs they are
-        cluster centres of y.
+        the same, around where a first network moves them to with its weights. "auto": "grid" for y
+        itself where its range is not many deviations wide, "quantile" otherwise and for what a
+        centre leaves. For several outputs they are cluster centres of y.
     n_atoms : int or None
         How many there are. None: 100 for one output, 300 for several.
     hidden : tuple of int
@@ -160,7 +161,7 @@ class NKCME(TrainedEstimator):
         center: Any = "auto",
         n_members: int | None = None,
         recalibrate: bool | str = "auto",
-        atoms: str = "quantile",
+        atoms: str = "auto",
         n_atoms: int | None = None,
         hidden: Sequence[int] = (64, 64, 64),
         activation: str = "relu",
@@ -318,15 +319,32 @@ class NKCME(TrainedEstimator):
         atoms = None
         if self.atoms == "learned" and left[0].y.shape[1] == 1:
             atoms = self._learned_atoms(left)
+        elif self.atoms == "auto":
+            atoms = [self._chosen_atoms(task) for task in tasks]
         fitted = iter(self._train_replicas(left, replicas, checkpoint, constants=atoms))
         return [
             self._ensemble([next(fitted) for _ in group], task)
             for group, task in zip(members, tasks, strict=True)
         ]
 
+    def _chosen_atoms(self, task: LearningTask) -> Atoms:
+        """Even ones are best for y itself (docs/findings.md), unless a long tail would make them
+        coarse where most of it is."""
+        left = task.left()
+        low, high = closed_range(left.y)
+        if (
+            left.y.shape[1] > 1
+            or task.center is not None
+            or high - low > _EVEN_UP_TO * left.y.std()
+        ):
+            return self._constant(left)
+        n_atoms = self._count_atoms(1)
+        return Atoms.points(Atoms.grid(jnp.float32(low), jnp.float32(high), n_atoms).locations)
+
     def _learned_atoms(self, datasets: Sequence[Encoded]) -> list[Atoms]:
-        """Where a first network, which moves them with its weights, would have the atoms; for the
-        members of an ensemble they must be the same."""
+        """Half of them where a first network, which moves them with its weights, would have them,
+        half evenly: left alone they gather, and leave gaps where little of y is. For the members of
+        an ensemble they must be the same."""
         replicas = [Replica(i, None, data.seed) for i, data in enumerate(datasets)]
         fitted = self._train_replicas(
             datasets, replicas, None, change=lambda spec: spec._replace(learns_atoms=True)
@@ -336,7 +354,12 @@ class NKCME(TrainedEstimator):
                 "stopped by Ctrl-C while the atoms were learned: there is no model yet. To go on "
                 "later, fit again with the same data, parameters and checkpoint=PATH"
             )
-        return [Atoms.points(jnp.sort(one.model.atoms.locations, axis=0)) for one in fitted]
+        atoms = []
+        for one, data in zip(fitted, datasets, strict=True):
+            learned = np.ravel(one.model.atoms.locations)
+            points = np.append(learned, closed_range(data.y))
+            atoms.append(Atoms.at_quantiles(points, np.ones(len(points)), len(learned)))
+        return atoms
 
     def _ensemble(self, members: list[Fitted], task: LearningTask) -> _Ensemble:
         """The members of one data set as one model, recalibrated if asked to."""
@@ -360,19 +383,20 @@ class NKCME(TrainedEstimator):
     def _recalibration(
         self, model: NeuralEmbedding, task: LearningTask, parts: Parts
     ) -> Recalibration:
-        """From what is said of rows out of part, by the centre and the networks of one deal and by
-        those of all, which are still fewer than speak of new rows."""
+        """From what is said of rows out of part, by one deal and by all, which are still fewer
+        than speak of new rows."""
         weight = task.data.weight * (task.data.n_rows / task.data.weight.sum())
+        left = task.left()
 
-        def seen(left: Encoded, deals: Sequence[int]) -> np.ndarray:
-            said = np.sum([weights_out_of_part(model, left.x, parts, d) for d in deals], axis=0)
-            embedding = self._embedding(model, summing_to_one(said), 0.0, 1.0)
+        def seen(weights: np.ndarray) -> np.ndarray:
+            embedding = self._embedding(model, summing_to_one(weights), 0.0, 1.0)
             return counts(embedding.cdf(left.y[:, 0]), weight)
 
-        deals = range(parts.n_deals)
-        single = np.mean([seen(task.left(deal), [deal]) for deal in deals], axis=0)
+        deals = [weights_out_of_part(model, left.x, parts, deal) for deal in range(parts.n_deals)]
+        single = np.mean([seen(one) for one in deals], axis=0)
+        together = seen(np.sum(deals, axis=0))
         return Recalibration.from_counts(
-            counts_of_more_members(single, seen(task.left(), deals), parts.n_deals, parts.n_members)
+            counts_of_more_members(single, together, parts.n_deals, parts.n_members)
         )
 
     def _accept(self, trained: _Ensemble) -> None:  # type: ignore[override]
@@ -388,8 +412,7 @@ class NKCME(TrainedEstimator):
         n_atoms = self._count_atoms(data.y.shape[1])
         if data.y.shape[1] == 1:
             if self.atoms != "grid":
-                points = quantile_points(data.y[:, 0], data.weight, n_atoms)
-                return Atoms.points(jnp.asarray(points[:, None], jnp.float32))
+                return Atoms.at_quantiles(data.y[:, 0], data.weight, n_atoms)
             low, high = (jnp.asarray(end, jnp.float32) for end in closed_range(data.y))
             return Atoms.grid(low, high, n_atoms)
         cells = cover(data.y, data.weight, n_atoms, data.seed)
@@ -445,7 +468,7 @@ class NKCME(TrainedEstimator):
         need_one_of("head", self.head, tuple(HEADS))
         need_one_of("bandwidth_update", self.bandwidth_update, ("joint", "iterative", "fixed"))
         need_one_of("reading", self.reading, ("auto", *READINGS))
-        need_one_of("atoms", self.atoms, ("grid", "quantile", "learned"))
+        need_one_of("atoms", self.atoms, ("auto", "grid", "quantile", "learned"))
         need_whole("bandwidth_period", self.bandwidth_period)
         for name in ("n_atoms", "n_members"):
             if getattr(self, name) is not None:
@@ -468,22 +491,24 @@ class NKCME(TrainedEstimator):
     # --- prediction ---------------------------------------------------------------------------
 
     def _distribution(self, x: np.ndarray) -> Embedding:
-        location, scale, inputs = self._placed(x)
+        placed = None if self.center_ is None else self.center_.at(x)
+        inputs = x if placed is None else placed.inputs
         said = np.asarray(mean_weights(self.model_, padded(inputs)))[: len(x)]
-        weights = summing_to_one(said)
-        if self.recalibration_ is not None:
-            weights = self.recalibration_.of_weights(weights)
+        weights = self._recalibrated(summing_to_one(said))
+        location, scale = self._units(placed, weights)
         return self._embedding(self.model_, weights, location, scale)
 
-    def _placed(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where the atoms lie at encoded inputs, and what the network of weights is told."""
+    def _recalibrated(self, weights: np.ndarray) -> np.ndarray:
+        return weights if self.recalibration_ is None else self.recalibration_.of_weights(weights)
+
+    def _units(self, placed: Placed | None, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The location and scale of atoms with these weights."""
         location, scale = self.scaler_.location, self.scaler_.scale
-        if self.center_ is None:
-            return location, scale, x
-        placed = self.center_.at(x)
-        # One scale for all x is kept as one: much is then computed once, not row by row.
-        own = self.center_.scale if self.center_.log_scale is None else placed.scale
-        return location + scale * placed.mean, scale * own, placed.inputs
+        if placed is None:
+            return location, scale
+        deviation = self._embedding(self.model_, weights, 0.0, 1.0).std()
+        own = placed.narrowed(np.square(deviation).reshape(placed.mean.shape))
+        return location + scale * placed.mean, scale * own
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """What y leaves open and what the model does, row by row; see `Uncertainty`."""
@@ -494,9 +519,11 @@ class NKCME(TrainedEstimator):
         return Uncertainty(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
     def _uncertainty(self, x: np.ndarray) -> Uncertainty:
-        _, scale, inputs = self._placed(x)
+        placed = None if self.center_ is None else self.center_.at(x)
+        inputs = x if placed is None else placed.inputs
         said = np.asarray(each_weights(self.model_, padded(inputs)))[:, : len(x)]
         weights = np.stack([summing_to_one(one) for one in said])
+        _, scale = self._units(placed, self._recalibrated(summing_to_one(said.mean(axis=0))))
         atoms = np.asarray(self.model_.atoms.locations[0], np.float64)
         variance = weights @ np.square(atoms) - np.square(weights @ atoms)
         aleatoric = scale * np.sqrt(np.maximum(variance.mean(axis=0), 0.0))
@@ -597,6 +624,10 @@ class NKCME(TrainedEstimator):
         if of_center:
             self.center_ = Center.from_arrays(of_center, n_in, self.n_outputs_)
             n_in = self.center_.n_inputs(n_in)
+            if self.center_.n_members != len(self.model_.raw_bandwidth):
+                raise ModelFileError(
+                    "the centre of the model file has other members than the model"
+                )
         if self.model_.network.layers[0].weight.shape[-1] != n_in:
             raise ModelFileError("the centre of the model file does not fit its network")
 
@@ -638,6 +669,9 @@ def default_n_atoms(n_outputs: int) -> int:
     """More where a cell of several outputs takes the place of an interval."""
     return 100 if n_outputs == 1 else 300
 
+
+#: Standard deviations of y that even atoms may span.
+_EVEN_UP_TO = 10.0
 
 #: A centre that explains so much of y is better than none: the two are not compared.
 _BEYOND_DOUBT = 0.9

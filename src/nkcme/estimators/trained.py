@@ -146,11 +146,12 @@ class TrainedEstimator(ConditionalEstimator):
         ]
         table = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
         constants = constants or [self._constant(data) for data in datasets]
-        keys = jnp.stack([jax.random.key(replica.seed) for replica in replicas])
+        keys = seed_keys(np.array([replica.seed for replica in replicas], np.uint32))
         run = partial(
             train,
             self._task(spec),
-            jax.tree.map(lambda *leaves: jnp.stack(leaves), *(constants[r.data] for r in replicas)),
+            # By NumPy: of hundreds of arguments JAX would compile a program of its own.
+            jax.tree.map(lambda *leaves: np.stack(leaves), *(constants[r.data] for r in replicas)),
             table,
             rows,
             plan,
@@ -328,6 +329,10 @@ class Fitted(NamedTuple):
         own = {name: v if name == "step" else v[:, replica] for name, v in history.items()}
         model = jax.tree.map(lambda leaf: leaf[replica], trained.models)
         return cls(model, own, trained.n_steps, trained.interrupted, {})
+
+
+#: The key of each seed, (n,): one program, where a thousand replicas would be thousands of calls.
+seed_keys = jax.jit(jax.vmap(jax.random.key))
 
 
 def padded(x: np.ndarray, *, fine: bool = False) -> np.ndarray:
