@@ -674,7 +674,7 @@ def default_n_atoms(n_outputs: int) -> int:
 _EVEN_UP_TO = 10.0
 
 #: A centre that explains so much of y is better than none: the two are not compared.
-_BEYOND_DOUBT = 0.9
+_BEYOND_DOUBT = 0.95
 
 #: Into how many parts rows are dealt where members are cross-fitted.
 N_PARTS = 5
