@@ -268,7 +268,11 @@ class NKCME(TrainedEstimator):
         part; unless they are clearly worse, all members learn without it. What explains nothing at
         all is no centre."""
         worse = [i for i, task in enumerate(tasks) if task.explained() == 0.0]
-        doubtful = [i for i, task in enumerate(tasks) if 0.0 < task.explained() < _BEYOND_DOUBT]
+        doubtful = [
+            i
+            for i, task in enumerate(tasks)
+            if 0.0 < task.explained() < beyond_doubt(task.data.n_rows)
+        ]
         if doubtful:
             alone = [tasks[i].uncentred().of_first_deal() for i in doubtful]
             trial = self._ensembles(alone, 1, phase("trial"))
@@ -661,6 +665,12 @@ def default_members(n_rows: int) -> int:
     return 2 if n_rows <= 100_000 else 1
 
 
+def beyond_doubt(n_rows: int) -> float:
+    """The share of y that a centre must explain for it to be better than none without comparison.
+    Fixed atoms take many rows to learn what a centre says at once."""
+    return 0.5 if n_rows < 2000 else 0.95
+
+
 #: Rows below which none are held out.
 MIN_ROWS = 20
 
@@ -672,9 +682,6 @@ def default_n_atoms(n_outputs: int) -> int:
 
 #: Standard deviations of y that even atoms may span.
 _EVEN_UP_TO = 10.0
-
-#: A centre that explains so much of y is better than none: the two are not compared.
-_BEYOND_DOUBT = 0.95
 
 #: Into how many parts rows are dealt where members are cross-fitted.
 N_PARTS = 5
