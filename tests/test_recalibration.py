@@ -6,7 +6,13 @@ from scipy import stats
 
 from nkcme.embedding import Embedding
 from nkcme.errors import NkcmeError
-from nkcme.recalibration import Recalibration, counts, counts_of_more_members
+from nkcme.recalibration import (
+    N_STEPS,
+    Recalibration,
+    _rows_for,
+    counts,
+    counts_of_more_members,
+)
 
 
 def test_uniform_probabilities_leave_everything_as_it_is():
@@ -71,3 +77,16 @@ def test_the_mean_of_more_members_is_foreseen_from_few():
     assert np.abs(np.cumsum(foreseen - true)).max() < 0.35 * np.abs(np.cumsum(of(2) - true)).max()
     np.testing.assert_array_equal(counts_of_more_members(single, of(2), 1, 5), of(2))
     assert np.all(np.diff(Recalibration.from_counts(np.full(100, -1.0)).values) > 0)
+
+
+def test_the_map_is_as_detailed_as_the_counts_ask_for():
+    """Counts of a beta distribution leave it as it is, those of another law bend it: two
+    narrow peaks, which no beta has, get the least of it."""
+    beta = stats.beta(2.0, 3.0)
+    levels = np.linspace(0.0, 1.0, N_STEPS + 1)
+    expected = np.diff(beta.cdf(levels))
+    assert _rows_for(expected, np.round(5000 * expected)) == 64_000
+    middle = np.zeros(N_STEPS)
+    middle[[20, 79]] = 2500.0
+    flat = np.full(N_STEPS, 1.0 / N_STEPS)
+    assert _rows_for(flat, middle) == 500

@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import nkcme
 from nkcme import NKCME, presets, training
+from nkcme.atoms import Atoms, closed_range
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators import center, center_regressors, neural
@@ -101,11 +102,15 @@ def test_fits_in_other_processes_are_the_same(monkeypatch):
     np.testing.assert_array_equal(elsewhere.members(data.x), base.members(data.x))
 
 
-@pytest.mark.parametrize(("enough", "n_averaged"), [(20_001, 10), (20_000, 2)])
-def test_a_centre_is_as_sharp_as_all_its_members_will_be(enough, n_averaged, monkeypatch):
+@pytest.mark.parametrize(
+    ("enough", "share", "n_averaged"), [(20_001, 0.1, 10), (20_000, 0.1, 2), (20_000, 0.9, 10)]
+)
+def test_a_centre_is_as_sharp_as_all_its_members_will_be(enough, share, n_averaged, monkeypatch):
     """Members that err each for itself: the mean of two deals has v / 2, that of all ten v / 10,
-    and the scale of new rows is that of all, or is made so row by row where there are enough."""
+    and the scale of new rows is that of all, or is made so row by row where there are enough of
+    them and the members' own part is large."""
     monkeypatch.setattr(center, "ROWS_TO_TELL_SPREAD", enough)
+    monkeypatch.setattr(center, "OWN_SHARE", share)
     truth = RNG.normal(size=20_000)
     data = encoded(RNG.normal(size=(20_000, 1)), truth + 0.5 * RNG.normal(size=20_000))
     parts = Parts.deal(20_000, 5, 2, seed=0)
@@ -267,6 +272,24 @@ def test_a_centre_that_explains_little_must_be_clearly_better(gain, line, monkey
     assert (model.center_ is not None) == (gain > 0)
 
 
+@pytest.mark.parametrize(("bound", "compared"), [(None, False), (0.95, True)])
+def test_with_few_rows_a_centre_that_explains_much_is_not_compared(
+    bound, compared, line, monkeypatch
+):
+    """It explains some four fifths of y in 600 rows; of a long table that would not be enough."""
+    x, _ = line
+    y = x[:, 0] + 0.25 * np.random.default_rng(11).normal(size=600)
+    assert neural.beyond_doubt(5000) == 0.95
+    if bound is not None:
+        monkeypatch.setattr(neural, "beyond_doubt", lambda n_rows: bound)
+    asked = []
+    monkeypatch.setattr(
+        neural, "energy_out_of_part", lambda *_: (asked.append(1), np.zeros(600))[1]
+    )
+    quick(center="auto").fit(x, y)
+    assert bool(asked) == compared
+
+
 def test_a_gain_is_clear_beyond_its_standard_error():
     gain = np.array([1.0, -1.0, 1.0, -1.0])  # its standard error is 1 / 2
     assert is_clear(gain + 0.6, np.ones(4))
@@ -349,18 +372,20 @@ def test_learned_atoms_gather_but_leave_no_gaps(tmp_path):
     rng = np.random.default_rng(9)
     x = rng.normal(size=(400, 1))
     y = np.sign(rng.normal(size=400)) + 0.05 * rng.normal(size=400)
-    gaps = {}
-    for atoms in ("quantile", "learned"):
-        model = small(atoms=atoms, n_members=2, n_atoms=40, epochs=300).fit(x, y)
-        gaps[atoms] = np.diff(np.asarray(model.model_.atoms.locations[0])[:, 0])
+    model = small(atoms="learned", n_members=2, n_atoms=40, epochs=300).fit(x, y)
     learned = np.asarray(model.model_.atoms.locations[0])[:, 0]
     z = (y - model.scaler_.location) / model.scaler_.scale
     assert learned[0] < z.min()
     assert learned[-1] > z.max()
-    assert np.all(gaps["learned"] > 0)
+    gaps = np.diff(learned)
+    assert np.all(gaps > 0)
     even = 2 * (learned[-1] - learned[0]) / 39
-    assert 0.9 * even < gaps["learned"].max() < 1.01 * even
-    assert np.abs(gaps["learned"] - gaps["quantile"]).max() > 0.01  # they did move
+    assert 0.9 * even < gaps.max() < 1.01 * even
+    # They did move: unmoved ones would be where those of the quantiles are, spread once more.
+    start = np.asarray(Atoms.at_quantiles(z, np.ones(400), 40).locations)[:, 0]
+    points = np.append(start, closed_range(z))
+    unmoved = np.asarray(Atoms.at_quantiles(points, np.ones(42), 40).locations)[:, 0]
+    assert np.abs(learned - unmoved).max() > 0.05
     np.testing.assert_array_equal(*model.model_.atoms.locations)  # members share them
     model.save(tmp_path / "m")
     np.testing.assert_array_equal(nkcme.load(tmp_path / "m").predict(x), model.predict(x))

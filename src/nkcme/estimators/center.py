@@ -56,6 +56,7 @@ class Base(Protocol):
 class Placed(NamedTuple):
     """Where atoms lie at so many x, and what the network of their weights is told."""
 
+    members: np.ndarray  # (n_members, n, d), m(x) as each says
     mean: np.ndarray  # (n, d)
     scale: np.ndarray  # (n, d), the deviation from it if no more members spoke than are foreseen
     gain: np.ndarray  # (n, d), by what the squared deviation is smaller as all speak
@@ -81,7 +82,7 @@ class Center(NamedTuple):
     def at(self, x: np.ndarray) -> Placed:
         """At encoded inputs (n, p), as all members say."""
         said = np.stack([base.members(x) for base in self.bases.values()])
-        members = self._stacked(said)
+        members = np.einsum("bknd,bd->knd", said, self.weights)
         scale = np.broadcast_to(self.scale, members.shape[1:])
         if self.log_scale is not None:
             scale = scale * _relative(self.log_scale.members(x).mean(axis=0))
@@ -91,7 +92,7 @@ class Center(NamedTuple):
         fewer = 1.0 / self.n_averaged - 1.0 / len(members)
         least = self.n_averaged / len(members)
         inputs = self.inputs(x, said.mean(axis=1))
-        return Placed(members.mean(axis=0), scale, fewer * own, least, inputs)
+        return Placed(members, members.mean(axis=0), scale, fewer * own, least, inputs)
 
     def mean(self, said: np.ndarray) -> np.ndarray:
         """m(x), (n, d), of what the bases say, (n_bases, n, d)."""
@@ -103,13 +104,6 @@ class Center(NamedTuple):
         mean = self.mean(said)
         differ = [(one - mean) / self.scale for one in said] if len(said) > 1 else []
         return np.concatenate([x, mean, *differ], axis=1).astype(np.float32)
-
-    def members(self, x: np.ndarray) -> np.ndarray:
-        """m(x) as each member says, (n_members, n, d)."""
-        return self._stacked(np.stack([base.members(x) for base in self.bases.values()]))
-
-    def _stacked(self, said: np.ndarray) -> np.ndarray:
-        return np.einsum("bknd,bd->knd", said, self.weights)
 
     @property
     def n_members(self) -> int:

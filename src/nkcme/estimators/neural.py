@@ -532,9 +532,8 @@ class NKCME(TrainedEstimator):
         variance = weights @ np.square(atoms) - np.square(weights @ atoms)
         aleatoric = scale * np.sqrt(np.maximum(variance.mean(axis=0), 0.0))
         shift = np.zeros((len(weights), len(x), atoms.shape[1]))
-        if self.center_ is not None:
-            members = self.center_.members(x)
-            shift = (members - members.mean(axis=0)) * self.scaler_.scale / scale
+        if placed is not None:
+            shift = (placed.members - placed.mean) * self.scaler_.scale / scale
         epistemic = disagreement(
             weights, atoms, shift, self.model_.kernel_name, mean_bandwidth(self.model_)
         )
