@@ -2,6 +2,7 @@
 
 import re
 from functools import partial
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from nkcme import NKCME, presets, training
 from nkcme.atoms import Atoms, closed_range
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators import center, center_regressors, neural
+from nkcme.estimators import center, center_regressors, learning_task, neural
 from nkcme.estimators.base import Encoded, TrainingInterrupted
 from nkcme.estimators.center import Center, stacked
 from nkcme.estimators.center_networks import early_networks, late_networks
@@ -240,6 +241,59 @@ def test_a_scale_that_depends_on_x_is_found():
     np.testing.assert_allclose(
         model.predict_dist(at).std() / np.exp(1.7 * at[:, 0]), 1.0, rtol=0.35
     )
+
+
+def test_several_outputs_have_one_scale():
+    """(y1, y2) = s(x) (cos t, 0.2 sin t), t uniform: at any x the length of y is known far better
+    than either of its outputs, whose unlike units the scale leaves alone."""
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-1, 1, size=(1000, 1))
+    t = rng.uniform(0, 2 * np.pi, 1000)
+    y = np.exp(x) * np.stack([np.cos(t), 0.2 * np.sin(t)], axis=1)
+    model = small(center="mean-scale", epochs=20).fit(x, y)
+    at = np.linspace(-0.9, 0.9, 19)[:, None]
+    scale = model.center_.at(model._encode(at)).scale
+    np.testing.assert_allclose(scale / scale[9], np.exp(at) * np.ones(2), rtol=0.15)
+
+
+@pytest.mark.parametrize(("scaled", "centred"), [(0.5, 1.0), (1.0, 0.5), (1.0, 1.0)])
+def test_several_outputs_have_the_scale_that_is_clearly_better(scaled, centred, line, monkeypatch):
+    """No centre has a score of one; what is not better than something simpler is left alone."""
+    x, _ = line
+    y = x[:, :1] + 0.8 * np.random.default_rng(10).normal(size=(600, 2))
+
+    def energy(model, task):
+        if task.center is None:
+            return np.ones(600)
+        return np.full(600, centred if task.center.center.log_scale is None else scaled)
+
+    monkeypatch.setattr(neural, "energy_out_of_part", energy)
+    model = quick(center="auto").fit(x, y)
+    if scaled == centred:
+        assert model.center_ is None
+    else:
+        assert (model.center_.log_scale is not None) == (scaled < centred)
+
+
+def test_the_score_out_of_part_is_that_of_atoms_where_they_lie(monkeypatch):
+    """Atoms at m(x) + s(x) zeta_a, in units of standardised y, written out row by row."""
+    x, y = RNG.normal(size=(60, 2)), RNG.normal(size=(60, 2)) * [1.0, 3.0]
+    data, parts = encoded(x, y), Parts.deal(60, 5, 1, seed=0)
+    base, said = cross_fitted(LinearRegression(), data, parts)
+    fit = stacked(data, parts, {"base00": base}, [said])
+    fit = fit._replace(relative=RNG.uniform(0.5, 2.0, size=(60, 1)))
+    weights, zeta = RNG.dirichlet(np.ones(4), size=60), RNG.normal(size=(4, 2))
+    monkeypatch.setattr(learning_task, "weights_out_of_part", lambda *_: weights)
+    model = SimpleNamespace(atoms=SimpleNamespace(locations=zeta[None]))
+    task = learning_task.LearningTask(data, parts, fit)
+    ours = learning_task.energy_out_of_part(model, task)
+    mean = fit.center.mean(said[None, 0])
+    for i in (0, 7, 59):
+        eta = mean[i] + fit.relative[i] * fit.unit() * zeta
+        to_y = np.linalg.norm(eta - data.y[i], axis=1)
+        between = np.linalg.norm(eta[:, None] - eta, axis=-1)
+        expected = weights[i] @ to_y - 0.5 * weights[i] @ between @ weights[i]
+        np.testing.assert_allclose(ours[i], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("outcome", ["line", "two branches"])

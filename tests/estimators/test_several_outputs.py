@@ -110,7 +110,7 @@ def test_the_ring_keeps_its_hole():
     assert np.mean(radius < 0.4 * (1 + 0.5 * x)) < 0.02
 
 
-@pytest.mark.parametrize("center", ["none", ["network"]], ids=str)
+@pytest.mark.parametrize("center", ["none", "mean-scale", ["network"]], ids=str)
 def test_a_file_keeps_everything_centred_or_not(tmp_path, center):
     X, y = factor_table(3, n=200)
     model = NKCME(**SMALL | {"hidden": (8,), "epochs": 2, "center": center}).fit(X, y)

@@ -77,7 +77,7 @@ class Center(NamedTuple):
     weights: np.ndarray  # (n_bases, d)
     scale: np.ndarray  # (d,), the deviation of new rows from the mean of `n_averaged` members
     n_averaged: int
-    log_scale: Regressors | None  # by what log s(x) exceeds that of `scale`
+    log_scale: Regressors | None  # by what log s(x) exceeds that of `scale`, in all outputs
 
     def at(self, x: np.ndarray) -> Placed:
         """At encoded inputs (n, p), as all members say."""
@@ -149,7 +149,7 @@ class Center(NamedTuple):
         n_members, n_averaged = {base.n_members for base in bases.values()}, arrays["n_averaged"]
         if len(n_members) != 1 or not 1 <= n_averaged <= max(n_members):
             raise ModelFileError("the members of the centre in the model file are not complete")
-        log_scale = None if scale is None else Regressors.from_arrays(scale, n_in, n_out)
+        log_scale = None if scale is None else Regressors.from_arrays(scale, n_in, 1)
         return cls(bases, arrays["weights"], arrays["scale"], int(n_averaged), log_scale)
 
 
@@ -163,7 +163,7 @@ class CenterFit(NamedTuple):
     center: Center
     stacks: list[Stack]  # one an output
     said: np.ndarray  # (bases, deals, n, d), by one member of each base
-    relative: np.ndarray  # (n, d): s(x) out of part, in units of the whole table's
+    relative: np.ndarray  # (n, 1): s(x) out of part, in units of the whole table's
 
     def residuals(self, y: np.ndarray, deal: int | None = None) -> np.ndarray:
         """What the mean of all deals leaves of y (n, d), or one deal alone, in units of what that
@@ -253,7 +253,7 @@ def fit_centers(
     for i, (data, dealt) in enumerate(zip(datasets, parts, strict=True)):
         fitted = {name: found[name][i][0] for name in bases}
         fits.append(stacked(data, dealt, fitted, [found[name][i][1] for name in bases]))
-    return _scaled(fits, datasets, parts) if center == "mean-scale" else fits
+    return with_scale(fits, datasets, parts) if center == "mean-scale" else fits
 
 
 def stacked(
@@ -272,17 +272,18 @@ def stacked(
     row_by_row = data.n_rows >= ROWS_TO_TELL_SPREAD and np.all(all_**2 < (1 - OWN_SHARE) * few**2)
     n_averaged = parts.n_deals if row_by_row else parts.n_members
     center = Center(bases, weights, _errors(stacks, n_averaged), n_averaged, None)
-    return CenterFit(center, stacks, said, np.ones_like(data.y))
+    return CenterFit(center, stacks, said, np.ones((len(data.y), 1)))
 
 
-def _scaled(
-    fits: list[CenterFit], datasets: Sequence[Encoded], parts: Sequence[Parts]
+def with_scale(
+    fits: Sequence[CenterFit], datasets: Sequence[Encoded], parts: Sequence[Parts]
 ) -> list[CenterFit]:
-    """The same with a scale that depends on x: E log |residual|, by boosting, out of part."""
+    """The same with a scale that depends on x: E log |residual|, by boosting, out of part. Several
+    outputs have one scale, of their length: that of each alone would be known worse."""
     residuals = [fit.residuals(data.y) for fit, data in zip(fits, datasets, strict=True)]
     # What is smaller than a hundredth says that y was met by chance, not that it is so certain.
     magnitudes = [
-        data._replace(y=np.log(np.maximum(np.abs(left), 0.01)))
+        data._replace(y=np.log(np.maximum(_length(left), 0.01)))
         for data, left in zip(datasets, residuals, strict=True)
     ]
     boosting = HistGradientBoostingRegressor(
@@ -293,10 +294,15 @@ def _scaled(
     for fit, data, left, (base, said) in zip(fits, datasets, residuals, found, strict=True):
         shape = _relative(said.mean(axis=0))
         # So that what is left has a mean square of one again.
-        unit = np.sqrt(np.average(np.square(left / shape), axis=0, weights=data.weight))
+        unit = np.sqrt(np.average(np.square(_length(left / shape)), axis=0, weights=data.weight))
         center = fit.center._replace(scale=fit.center.scale * unit, log_scale=base)
         result.append(fit._replace(center=center, relative=shape * unit))
     return result
+
+
+def _length(residuals: np.ndarray) -> np.ndarray:
+    """The root mean square over outputs, (n, 1)."""
+    return np.sqrt(np.mean(np.square(residuals), axis=1, keepdims=True))
 
 
 def _relative(log_scale: np.ndarray) -> np.ndarray:

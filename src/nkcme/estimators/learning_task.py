@@ -8,7 +8,7 @@ import numpy as np
 
 from nkcme.crossfit import Parts
 from nkcme.estimators.base import Encoded
-from nkcme.estimators.center import CenterFit
+from nkcme.estimators.center import CenterFit, with_scale
 from nkcme.estimators.neural_embedding import (
     NeuralEmbedding,
     energy_of_atoms,
@@ -25,6 +25,13 @@ class LearningTask(NamedTuple):
 
     def uncentred(self) -> LearningTask:
         return self._replace(center=None)
+
+    def with_scale(self) -> LearningTask:
+        """The same with a scale s(x) beside the centre."""
+        if self.center is None or self.parts is None:
+            raise ValueError("there is no centre to have a scale")
+        (fit,) = with_scale([self.center], [self.data], [self.parts])
+        return self._replace(center=fit)
 
     def of_first_deal(self) -> LearningTask:
         return self._replace(parts=None if self.parts is None else self.parts.first_deal())
@@ -65,18 +72,31 @@ def energy_out_of_part(model: NeuralEmbedding, task: LearningTask) -> np.ndarray
     assert task.parts is not None
     left = task.left(deal=0)
     weights = weights_out_of_part(model, left.x, task.parts, 0)
-    unit = np.ones(1) if task.center is None else task.center.unit(1)
+    # A score is as large as the unit it is measured in, be it that of all rows or of one.
+    unit, of_row = np.ones(1), np.ones(len(left.y))
+    if task.center is not None:
+        unit, of_row = task.center.unit(1), task.center.relative[:, 0]
     y = unit * left.y
     atoms = unit * np.asarray(model.atoms.locations[0])
     scores = [
         energy_of_atoms(weights[i : i + _ROWS_AT_ONCE], atoms, y[i : i + _ROWS_AT_ONCE])
         for i in range(0, len(y), _ROWS_AT_ONCE)
     ]
-    return np.concatenate([np.asarray(score) for score in scores])
+    return of_row * np.concatenate([np.asarray(score) for score in scores])
 
 
 #: Rows that are scored at once.
 _ROWS_AT_ONCE = 1 << 14
+
+
+def preferred(scores: dict[str, np.ndarray], weight: np.ndarray) -> str:
+    """Which of several to take by their scores, a value a row, the simplest first: it is left for
+    the next one only where that is clearly better."""
+    best, *others = scores
+    for name in others:
+        if is_clear(scores[best] - scores[name], weight):
+            best = name
+    return best
 
 
 def is_clear(gain: np.ndarray, weight: np.ndarray) -> bool:

@@ -20,7 +20,7 @@ from nkcme.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import Encoded, TrainingInterrupted, need_array
 from nkcme.estimators.center import Center, Placed, check_center, fit_centers
-from nkcme.estimators.learning_task import LearningTask, energy_out_of_part, is_clear
+from nkcme.estimators.learning_task import LearningTask, energy_out_of_part, preferred
 from nkcme.estimators.neural_embedding import (
     NeuralEmbedding,
     Spec,
@@ -65,10 +65,11 @@ class NKCME(TrainedEstimator):
         What atoms move with. "none": nothing, they stay where they are for every x. "mean": a
         prediction m(x) of the mean, stacked of networks and gradient boosting; the embedding is
         then that of y - m(x), as sharp where y is certain as it is wide where it is not.
-        "mean-scale": that of (y - m(x)) / s(x), with s(x) by boosting. Or your own: any
-        scikit-learn regressor, or a list of them, in which "network" stands for ours. The centre is
-        cross-fitted. "auto": "mean" where it is clearly better than "none" on rows that were
-        not trained on; the two are not compared where the mean explains most of y.
+        "mean-scale": that of (y - m(x)) / s(x), with s(x) by boosting, one for all outputs. Or your
+        own: any scikit-learn regressor, or a list of them, in which "network" stands for ours. The
+        centre is cross-fitted. "auto": "mean" where it is clearly better than "none" on rows that
+        were not trained on; the two are not compared where the mean explains most of y. For several
+        outputs also "mean-scale", where that is clearly better than both.
     n_members : int or None
         How many networks are averaged in the Hilbert space; where there is cross-fitting (a
         centre, or recalibration), so many for each of five parts. None: chosen from n.
@@ -255,42 +256,63 @@ class NKCME(TrainedEstimator):
         found = self._ensembles(around, n_deals, phase("embedding"))
         if not self._is("auto") or any(one.interrupted for one in found):
             return found
-        return self._without_centre_where_better(found, around, n_deals, phase)
+        return self._with_best_centers(found, around, n_deals, phase)
 
-    def _without_centre_where_better(
+    def _with_best_centers(
         self,
         found: list[_Ensemble],
         tasks: Sequence[LearningTask],
         n_deals: int,
         phase: Callable[[str], Checkpoint | None],
     ) -> list[_Ensemble]:
-        """Where a centre explains little, members of one deal without it are asked of rows out of
-        part; unless they are clearly worse, all members learn without it. What explains nothing at
-        all is no centre."""
-        worse = [i for i, task in enumerate(tasks) if task.explained() == 0.0]
-        doubtful = [
-            i
-            for i, task in enumerate(tasks)
-            if 0.0 < task.explained() < beyond_doubt(task.data.n_rows)
-        ]
-        if doubtful:
-            alone = [tasks[i].uncentred().of_first_deal() for i in doubtful]
-            trial = self._ensembles(alone, 1, phase("trial"))
+        """What was found around centres, or without them or with a scale where that is better by
+        what members of one deal say of rows out of part. All members of those learn anew."""
+        options = self._options(tasks)
+        scores: list[dict[str, np.ndarray]] = [{} for _ in tasks]
+        for name in ("uncentred", "scaled"):
+            tried = [i for i, open_ in enumerate(options) if name in open_ and len(open_) > 1]
+            alone = [options[i][name].of_first_deal() for i in tried]
+            trial = self._ensembles(alone, 1, phase(f"trial-{name}")) if tried else []
             if any(one.interrupted for one in trial):
                 return [one._replace(interrupted=True) for one in found]
-            for i, without, task in zip(doubtful, trial, alone, strict=True):
-                gain = energy_out_of_part(without.model, task)
-                gain -= energy_out_of_part(found[i].model, tasks[i])
-                if not is_clear(gain, task.data.weight):
-                    worse.append(i)
-        if worse:
-            fixed = self._ensembles(
-                [tasks[i].uncentred() for i in worse], n_deals, phase("uncentred")
-            )
-            found = list(found)
-            for i, one in zip(worse, fixed, strict=True):
-                found[i] = one
-        return found
+            for i, one, task in zip(tried, trial, alone, strict=True):
+                scores[i][name] = energy_out_of_part(one.model, task)
+        chosen: list[str] = []
+        for open_, scored, one, task in zip(options, scores, found, tasks, strict=True):
+            if len(open_) == 1:
+                chosen.append(*open_)
+                continue
+            if "centred" in open_:
+                scored["centred"] = energy_out_of_part(one.model, task)
+            in_order = {name: scored[name] for name in open_}
+            chosen.append(preferred(in_order, task.data.weight))
+        best = list(found)
+        for name in ("uncentred", "scaled"):
+            again = [i for i, choice in enumerate(chosen) if choice == name]
+            anew = [options[i][name] for i in again]
+            fitted = self._ensembles(anew, n_deals, phase(name)) if again else []
+            for i, one in zip(again, fitted, strict=True):
+                best[i] = one
+        return best
+
+    @staticmethod
+    def _options(tasks: Sequence[LearningTask]) -> list[dict[str, LearningTask]]:
+        """What is to be compared for each, the simplest first. No centre, where it explains little;
+        the centre, if it explains anything; for several outputs the same with a scale. (What one
+        output's scale is, its weights tell as well.)"""
+        several = tasks[0].data.y.shape[1] > 1
+        options = []
+        for task in tasks:
+            explained = task.explained()
+            open_ = {}
+            if explained < beyond_doubt(task.data.n_rows):
+                open_["uncentred"] = task.uncentred()
+            if explained > 0:
+                open_["centred"] = task
+            if several:
+                open_["scaled"] = task.with_scale()
+            options.append(open_)
+        return options
 
     def _is(self, center: str) -> bool:
         return isinstance(self.center, str) and self.center == center
