@@ -204,6 +204,19 @@ def test_a_replica_alone_follows_the_path_it_had_in_company(uninterrupted):
     )
 
 
+def test_what_was_compiled_ahead_is_what_runs(caplog):
+    """One program for all chunks, not one that is made ready and another that is used."""
+    first, plan = Rows(*(a[:1] for a in FOLDS)), Plan(70, 5, chunk_steps=10)
+    jax.config.update("jax_log_compiles", True)  # of all threads, which a context is not
+    try:
+        with caplog.at_level("WARNING", "jax"):
+            train(REGRESSION, jnp.zeros((1, 3)), TABLE, first, plan, keys(1))
+    finally:
+        jax.config.update("jax_log_compiles", False)
+    chunks = [m for m in caplog.messages if m.startswith("Compiling jit(_run_chunk)")]
+    assert len(chunks) == 1
+
+
 def test_chunks_of_another_length_walk_the_same_path(uninterrupted):
     first = Rows(*(a[:1] for a in FOLDS))
     plan = Plan(60, 5, chunk_steps=30)

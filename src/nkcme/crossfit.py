@@ -45,10 +45,6 @@ class Parts(NamedTuple):
         deal, part = divmod(member, self.n_parts)
         return np.flatnonzero(self.part[deal] == part)
 
-    def first_deal(self) -> Parts:
-        """Only the first of the deals."""
-        return Parts(self.part[:1], self.n_parts)
-
     def out_of_part(self, deal: int, say: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
         """What the members of a deal say, each of the rows it has not seen: (n_rows, ...).
 

@@ -214,16 +214,22 @@ def train(
     table = jax.tree.map(lambda leaf: jnp.asarray(_with_room(leaf, axis=0)), table)
     parts = groups(len(keys))
     part_rows = [_device_rows(rows, p) for p in parts]
-    part_validation = [_device_rows(validation_rows, p) for p in parts]
-    on_device = partial(jax.tree.map, jnp.asarray)
+    part_validation = [validation_rows and _device_rows(validation_rows, p) for p in parts]
+    part_constants = [jax.tree.map(lambda c, p=p: jnp.asarray(c[p]), constants) for p in parts]
 
-    with workers(len(parts)) as pool, Interrupts() as interrupts:
-        states = list(
-            pool.map(
-                lambda p: _start(task, keys[p], on_device(jax.tree.map(lambda c: c[p], constants))),
-                parts,
-            )
-        )
+    with workers(2 * len(parts)) as pool, Interrupts() as interrupts:
+        # What compiles at the same time is ready sooner: of a short run it is most of the time.
+        started = [
+            pool.submit(_start, task, keys[p], constant)
+            for p, constant in zip(parts, part_constants, strict=True)
+        ]
+        compiled = [
+            pool.submit(_compile_chunk, task, plan, keys[p], constant, table, training)
+            for p, constant, training in zip(parts, part_constants, part_rows, strict=True)
+        ]
+        states = [future.result() for future in started]
+        for future in compiled:
+            future.result()
         history, done = History(), 0
         if checkpoint is not None and (found := checkpoint.load()) is not None:
             states, history, done = _restore(found, states, fingerprint, str(checkpoint))
@@ -270,9 +276,7 @@ class _State(NamedTuple):
     since_best: Array
 
 
-def _device_rows(rows: Rows | None, group: slice) -> Rows | None:
-    if rows is None:
-        return None
+def _device_rows(rows: Rows, group: slice) -> Rows:
     return Rows(*(jnp.asarray(_with_room(leaf[group], axis=1)) for leaf in rows))
 
 
@@ -310,6 +314,15 @@ def _start(task: Task, keys: Array, constants: PyTree) -> _State:
         )
 
     return jax.vmap(one)(keys, constants)
+
+
+def _compile_chunk(
+    task: Task, plan: Plan, keys: Array, constants: PyTree, table: PyTree, rows: Rows
+) -> None:
+    """Have the program of `_run_chunk` ready for when it is called."""
+    state = jax.eval_shape(partial(_start, task), keys, constants)
+    for length in plan.chunks()[:1]:
+        _run_chunk.lower(task, plan.batch_size, length, state, table, rows, 0).compile()
 
 
 #: Rows that are drawn at once, of all replicas together.

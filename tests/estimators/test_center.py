@@ -23,7 +23,7 @@ from nkcme.estimators.base import Encoded, TrainingInterrupted
 from nkcme.estimators.center import Center, stacked
 from nkcme.estimators.center_networks import early_networks, late_networks
 from nkcme.estimators.center_regressors import default_boosting
-from nkcme.estimators.learning_task import is_clear
+from nkcme.estimators.learning_task import is_clear, preferred
 from nkcme.persistence import read_model, write_model
 
 RNG = np.random.default_rng(0)
@@ -122,8 +122,7 @@ def test_a_centre_is_as_sharp_as_all_its_members_will_be(enough, share, n_averag
     assert fit.center.n_averaged == n_averaged
     assert fit.center.scale[0] == pytest.approx(error(n_averaged), rel=0.02)
     assert fit.unit()[0] == pytest.approx(error(2), rel=0.02)
-    for deal in (None, 1):
-        assert np.std(fit.residuals(data.y, deal)) == pytest.approx(1.0, rel=0.02)
+    assert np.std(fit.residuals(data.y)) == pytest.approx(1.0, rel=0.02)
 
 
 def test_where_members_differ_the_mean_of_all_is_known_to_err_less():
@@ -342,6 +341,14 @@ def test_with_few_rows_a_centre_that_explains_much_is_not_compared(
     )
     quick(center="auto").fit(x, y)
     assert bool(asked) == compared
+
+
+def test_the_simplest_is_left_only_for_what_is_clearly_better():
+    flat, noise = np.ones(4), np.array([1.0, -1.0, 1.0, -1.0])
+    scores = {"simple": flat, "no better": flat + noise - 0.1, "better": flat - 0.5}
+    assert preferred(scores, flat) == "better"
+    assert preferred(scores | {"better": flat}, flat) == "simple"
+    assert preferred({"only": flat}, flat) == "only"
 
 
 def test_a_gain_is_clear_beyond_its_standard_error():

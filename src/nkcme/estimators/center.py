@@ -165,23 +165,17 @@ class CenterFit(NamedTuple):
     said: np.ndarray  # (bases, deals, n, d), by one member of each base
     relative: np.ndarray  # (n, 1): s(x) out of part, in units of the whole table's
 
-    def residuals(self, y: np.ndarray, deal: int | None = None) -> np.ndarray:
-        """What the mean of all deals leaves of y (n, d), or one deal alone, in units of what that
-        leaves on average."""
-        left = y - self.center.mean(self._by(deal))
-        return left / (self.unit(None if deal is None else 1) * self.relative)
+    def residuals(self, y: np.ndarray) -> np.ndarray:
+        """What the mean of all deals leaves of y (n, d), in units of what it leaves on average."""
+        return (y - self.center.mean(self.said.mean(axis=1))) / (self.unit() * self.relative)
 
-    def inputs(self, x: np.ndarray, deal: int | None = None) -> np.ndarray:
+    def inputs(self, x: np.ndarray) -> np.ndarray:
         """What the network of weights is told (n, ...), as in `Placed`."""
-        return self.center.inputs(x, self._by(deal))
+        return self.center.inputs(x, self.said.mean(axis=1))
 
     def unit(self, n_speakers: int | None = None) -> np.ndarray:
         """What the mean of so many members (one a deal unless said) leaves on average, (d,)."""
         return _errors(self.stacks, n_speakers or self.said.shape[1])
-
-    def _by(self, deal: int | None) -> np.ndarray:
-        """What the bases say, (bases, n, d): the mean of all deals, or one."""
-        return self.said.mean(axis=1) if deal is None else self.said[:, deal]
 
 
 def check_center(center: Any) -> None:

@@ -33,9 +33,6 @@ class LearningTask(NamedTuple):
         (fit,) = with_scale([self.center], [self.data], [self.parts])
         return self._replace(center=fit)
 
-    def of_first_deal(self) -> LearningTask:
-        return self._replace(parts=None if self.parts is None else self.parts.first_deal())
-
     def explained(self) -> float:
         """The share of the variance of y that the centre explains, of the output where it is least;
         exactly zero where it says nothing."""
@@ -47,17 +44,14 @@ class LearningTask(NamedTuple):
         left = np.square(self.center.unit()) / np.maximum(variance, 1e-30)
         return max(1.0 - float(np.max(left)), 1e-9)
 
-    def residuals(self, deal: int | None = None) -> np.ndarray:
-        """y less its centre, in units of what that leaves out of part."""
-        return self.data.y if self.center is None else self.center.residuals(self.data.y, deal)
-
-    def left(self, deal: int | None = None) -> Encoded:
-        """What the embedding is learned from: what the mean of all deals leaves, or one alone."""
+    def left(self) -> Encoded:
+        """What the embedding is learned from: y less its centre, in units of what that leaves out
+        of part."""
         data, fit = self.data, self.center
         if fit is None:
             return data
-        residuals = self.residuals(deal).astype(np.float32)
-        data = data._replace(x=fit.inputs(data.x, deal), y=residuals)
+        residuals = fit.residuals(data.y).astype(np.float32)
+        data = data._replace(x=fit.inputs(data.x), y=residuals)
         if data.x_validation is None or data.y_validation is None:
             return data
         at = fit.center.at(data.x_validation)
@@ -67,15 +61,18 @@ class LearningTask(NamedTuple):
 
 
 def energy_out_of_part(model: NeuralEmbedding, task: LearningTask) -> np.ndarray:
-    """The energy score of what members of the first deal say of rows they have not seen, a value a
-    row, in units of standardised y."""
+    """The energy score of what members say of rows they have not seen, a value a row, in units of
+    standardised y. All deals speak, for a centre gains by it more than atoms that stay."""
     assert task.parts is not None
-    left = task.left(deal=0)
-    weights = weights_out_of_part(model, left.x, task.parts, 0)
+    left = task.left()
+    weights = np.sum(
+        [weights_out_of_part(model, left.x, task.parts, d) for d in range(task.parts.n_deals)],
+        axis=0,
+    )
     # A score is as large as the unit it is measured in, be it that of all rows or of one.
     unit, of_row = np.ones(1), np.ones(len(left.y))
     if task.center is not None:
-        unit, of_row = task.center.unit(1), task.center.relative[:, 0]
+        unit, of_row = task.center.unit(), task.center.relative[:, 0]
     y = unit * left.y
     atoms = unit * np.asarray(model.atoms.locations[0])
     scores = [

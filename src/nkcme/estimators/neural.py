@@ -254,45 +254,36 @@ class NKCME(TrainedEstimator):
         )
         around = [task._replace(center=fit) for task, fit in zip(tasks, fits, strict=True)]
         found = self._ensembles(around, n_deals, phase("embedding"))
-        if not self._is("auto") or any(one.interrupted for one in found):
-            return found
-        return self._with_best_centers(found, around, n_deals, phase)
+        if self._is("auto") and not any(one.interrupted for one in found):
+            found = self._with_best_centers(found, n_deals, phase)
+        return found
 
     def _with_best_centers(
         self,
         found: list[_Ensemble],
-        tasks: Sequence[LearningTask],
         n_deals: int,
         phase: Callable[[str], Checkpoint | None],
     ) -> list[_Ensemble]:
         """What was found around centres, or without them or with a scale where that is better by
-        what members of one deal say of rows out of part. All members of those learn anew."""
-        options = self._options(tasks)
-        scores: list[dict[str, np.ndarray]] = [{} for _ in tasks]
+        what is said of rows out of part."""
+        options = self._options([one.task for one in found])
+        learned = [{"centred": one} for one in found]
         for name in ("uncentred", "scaled"):
-            tried = [i for i, open_ in enumerate(options) if name in open_ and len(open_) > 1]
-            alone = [options[i][name].of_first_deal() for i in tried]
-            trial = self._ensembles(alone, 1, phase(f"trial-{name}")) if tried else []
-            if any(one.interrupted for one in trial):
-                return [one._replace(interrupted=True) for one in found]
-            for i, one, task in zip(tried, trial, alone, strict=True):
-                scores[i][name] = energy_out_of_part(one.model, task)
-        chosen: list[str] = []
-        for open_, scored, one, task in zip(options, scores, found, tasks, strict=True):
-            if len(open_) == 1:
-                chosen.append(*open_)
+            tried = [i for i, open_ in enumerate(options) if name in open_]
+            if not tried:
                 continue
-            if "centred" in open_:
-                scored["centred"] = energy_out_of_part(one.model, task)
-            in_order = {name: scored[name] for name in open_}
-            chosen.append(preferred(in_order, task.data.weight))
-        best = list(found)
-        for name in ("uncentred", "scaled"):
-            again = [i for i, choice in enumerate(chosen) if choice == name]
-            anew = [options[i][name] for i in again]
-            fitted = self._ensembles(anew, n_deals, phase(name)) if again else []
-            for i, one in zip(again, fitted, strict=True):
-                best[i] = one
+            fitted = self._ensembles([options[i][name] for i in tried], n_deals, phase(name))
+            if any(one.interrupted for one in fitted):
+                return [one._replace(interrupted=True) for one in found]
+            for i, one in zip(tried, fitted, strict=True):
+                learned[i][name] = one
+        best = []
+        for open_, of_set in zip(options, learned, strict=True):
+            name = next(iter(open_))
+            if len(open_) > 1:
+                scores = {o: energy_out_of_part(of_set[o].model, open_[o]) for o in open_}
+                name = preferred(scores, open_[name].data.weight)
+            best.append(of_set[name])
         return best
 
     @staticmethod
@@ -388,23 +379,12 @@ class NKCME(TrainedEstimator):
         return atoms
 
     def _ensemble(self, members: list[Fitted], task: LearningTask) -> _Ensemble:
-        """The members of one data set as one model, recalibrated if asked to."""
+        """The members of one data set as one model."""
         model = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(one.model for one in members))
         histories = [one.history for one in members]
         history = {name: np.mean([h[name] for h in histories], axis=0) for name in histories[0]}
         history["step"] = histories[0]["step"]
-        recalibration = None
-        if task.parts is not None and self._recalibrates(task.data.y.shape[1]):
-            recalibration = self._recalibration(model, task, task.parts)
-        first = members[0]
-        return _Ensemble(
-            model,
-            history,
-            first.n_steps,
-            first.interrupted,
-            None if task.center is None else task.center.center,
-            recalibration,
-        )
+        return _Ensemble(task, model, history, members[0].n_steps, members[0].interrupted)
 
     def _recalibration(
         self, model: NeuralEmbedding, task: LearningTask, parts: Parts
@@ -429,8 +409,11 @@ class NKCME(TrainedEstimator):
         self.model_ = trained.model
         self.n_steps_ = trained.n_steps
         self.history_ = trained.history
-        self.center_ = trained.center
-        self.recalibration_ = trained.recalibration
+        task = trained.task
+        self.center_ = None if task.center is None else task.center.center
+        self.recalibration_ = None
+        if task.parts is not None and self._recalibrates(task.data.y.shape[1]):
+            self.recalibration_ = self._recalibration(self.model_, task, task.parts)
         self.bandwidth_ = mean_bandwidth(self.model_)
         self.n_atoms_ = self.model_.atoms.locations.shape[1]
 
@@ -720,12 +703,11 @@ _ROWS_ASKED = 1 << 12
 class _Ensemble(NamedTuple):
     """What was learned from one data set."""
 
+    task: LearningTask
     model: NeuralEmbedding  # its leaves have a leading axis of members
     history: dict[str, np.ndarray]
     n_steps: int
     interrupted: bool
-    center: Center | None
-    recalibration: Recalibration | None
 
 
 def _member_seed(seed: int, member: int) -> int:
