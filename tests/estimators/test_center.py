@@ -52,7 +52,7 @@ def encoded(x, y, weight=None):
 
 
 def cross_fitted(regressor, data, parts):
-    return center_regressors.begin_regressors([regressor], [data], [parts])()[0][0]
+    return center_regressors.Fitting([regressor], [data], [parts]).collect()[0][0]
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,10 @@ def test_fits_in_other_processes_are_the_same(monkeypatch):
     elsewhere, also_said = cross_fitted(boosting, data, parts)
     np.testing.assert_array_equal(also_said, said)
     np.testing.assert_array_equal(elsewhere.members(data.x), base.members(data.x))
+    unwanted = center_regressors.Fitting([boosting], [data], [parts])
+    unwanted.abandon()
+    with pytest.raises(StopIteration):
+        next(unwanted._results)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +198,16 @@ def test_what_is_nearly_certain_needs_a_centre(line):
     blunt, sharp = (m.fit(*line).predict_dist(x).crps(y).mean() for m in (fixed, moving))
     assert sharp < 0.5 * blunt
     assert moving.center_.scale[0] * np.std(line[1]) < 0.4
+
+
+@pytest.mark.parametrize(("noise", "bases"), [(0.01, 2), (0.5, 3)])
+def test_networks_that_leave_nothing_need_no_trees(noise, bases, line, monkeypatch):
+    """A straight line is a network's; trees would be steps beside it."""
+    monkeypatch.setattr(center, "_ALL_BUT", 0.1)
+    x, _ = line
+    y = x[:, 0] + noise * np.random.default_rng(12).normal(size=600)
+    model = quick(center="mean").fit(x, y)
+    assert len(model.center_.bases) == bases
 
 
 def test_a_centre_moves_with_the_units_of_y(line):

@@ -19,7 +19,7 @@ from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import Encoded, TrainingInterrupted, need_array
 from nkcme.estimators.center_networks import NETWORKS, Networks, fit_networks
-from nkcme.estimators.center_regressors import Regressors, begin_regressors, default_boosting
+from nkcme.estimators.center_regressors import Fitting, Regressors, default_boosting
 from nkcme.parameters import need_one_of
 from nkcme.phases import Phases
 from nkcme.progress import TrainingBar, wants_progress
@@ -36,6 +36,10 @@ NETWORK = "network"
 #: (docs/findings.md): it pays on Naval, of which y is a function of x, and not where y scatters.
 ROWS_TO_TELL_SPREAD = 5000
 OWN_SHARE = 0.15
+
+#: Networks that leave no more of y, in its deviations, need no trees beside them, whose steps are
+#: coarser; found by trial on Naval (docs/findings.md).
+_ALL_BUT = 0.03
 
 #: A centre that leaves nothing would leave nothing to scale by; in units of standardised y.
 _LEAST_SCALE = 1e-6
@@ -222,7 +226,7 @@ def fit_centers(
     n_rows = int(np.mean([data.n_rows for data in datasets]))
     bases = _bases_of(center, n_rows)
     regressors = {name: base for name, base in bases.items() if name not in NETWORKS}
-    collect = begin_regressors(list(regressors.values()), datasets, parts)
+    fitting = Fitting(list(regressors.values()), datasets, parts)
     found: dict[str, list[tuple[Any, np.ndarray]]] = {}
     for name, recipe in bases.items():
         if name not in NETWORKS:
@@ -242,12 +246,33 @@ def fit_centers(
                 "stopped by Ctrl-C while the centre was learned: there is no model yet. To go "
                 "on later, fit again with the same data, parameters and checkpoint=PATH"
             )
-    found |= dict(zip(regressors, collect(), strict=True))
-    fits = []
-    for i, (data, dealt) in enumerate(zip(datasets, parts, strict=True)):
-        fitted = {name: found[name][i][0] for name in bases}
-        fits.append(stacked(data, dealt, fitted, [found[name][i][1] for name in bases]))
+    if isinstance(center, str) and _nothing_left(_stacked_each(datasets, parts, found)):
+        fitting.abandon()
+    else:
+        found |= dict(zip(regressors, fitting.collect(), strict=True))
+    fits = _stacked_each(datasets, parts, dict(sorted(found.items())))
     return with_scale(fits, datasets, parts) if center == "mean-scale" else fits
+
+
+def _nothing_left(fits: Sequence[CenterFit]) -> bool:
+    return all(bool(np.all(fit.unit() < _ALL_BUT)) for fit in fits)
+
+
+def _stacked_each(
+    datasets: Sequence[Encoded],
+    parts: Sequence[Parts],
+    found: dict[str, list[tuple[Any, np.ndarray]]],
+) -> list[CenterFit]:
+    """A stack for every data set of what was fitted, and said out of part, base by base."""
+    return [
+        stacked(
+            data,
+            dealt,
+            {name: each[i][0] for name, each in found.items()},
+            [each[i][1] for each in found.values()],
+        )
+        for i, (data, dealt) in enumerate(zip(datasets, parts, strict=True))
+    ]
 
 
 def stacked(
@@ -284,7 +309,7 @@ def with_scale(
         max_iter=100, learning_rate=0.05, max_leaf_nodes=8, min_samples_leaf=20, max_features=0.5
     )
     result = []
-    (found,) = begin_regressors([boosting], magnitudes, parts)()
+    (found,) = Fitting([boosting], magnitudes, parts).collect()
     for fit, data, left, (base, said) in zip(fits, datasets, residuals, found, strict=True):
         shape = _relative(said.mean(axis=0))
         # So that what is left has a mean square of one again.

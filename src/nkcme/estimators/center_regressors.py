@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,39 +83,48 @@ class Regressors(NamedTuple):
         )
 
 
-def begin_regressors(
-    regressors: Sequence[Any], datasets: Sequence[Encoded], parts: Sequence[Parts]
-) -> Callable[[], list[list[tuple[Regressors, np.ndarray]]]]:
-    """Cross-fit each regressor on each data set. To be called for what came of it: for each
-    regressor and data set what was fitted, and what it says out of part, (deals, n, d).
+class Fitting:
+    """Regressors that are being cross-fitted, each on each data set.
 
     Where there are cores to spare other processes begin at once, and the caller may do something
     else meanwhile. Otherwise all is done when it is asked for, one fit after the other, each with
     one thread: boosting's threads wait for each other.
     """
-    jobs = [
-        _Job(
-            _seeded(regressor, data.seed + member),
-            data.x[rows := dealt.rows_of(member)],
-            data.y[rows, output],
-            data.weight[rows],
-            data.x[dealt.left_out_by(member)],
-        )
-        for regressor in regressors
-        for data, dealt in zip(datasets, parts, strict=True)
-        for member in range(dealt.n_members)
-        for output in range(data.y.shape[1])
-    ]
-    done = _perform(jobs)
 
-    def collect() -> list[list[tuple[Regressors, np.ndarray]]]:
-        results = iter(done)
+    def __init__(
+        self, regressors: Sequence[Any], datasets: Sequence[Encoded], parts: Sequence[Parts]
+    ):
+        self._n_regressors = len(regressors)
+        self._sets = list(zip(datasets, parts, strict=True))
+        self._results = _perform(
+            [
+                _Job(
+                    _seeded(regressor, data.seed + member),
+                    data.x[rows := dealt.rows_of(member)],
+                    data.y[rows, output],
+                    data.weight[rows],
+                    data.x[dealt.left_out_by(member)],
+                )
+                for regressor in regressors
+                for data, dealt in self._sets
+                for member in range(dealt.n_members)
+                for output in range(data.y.shape[1])
+            ]
+        )
+
+    def collect(self) -> list[list[tuple[Regressors, np.ndarray]]]:
+        """For each regressor and data set what was fitted, and what it says out of part,
+        (deals, n, d)."""
         return [
-            [_collected(results, data, dealt) for data, dealt in zip(datasets, parts, strict=True)]
-            for _ in regressors
+            [_collected(self._results, data, dealt) for data, dealt in self._sets]
+            for _ in range(self._n_regressors)
         ]
 
-    return collect
+    def abandon(self) -> None:
+        """What is not done yet need not be."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there are results nobody asked for
+            self._results.close()
 
 
 class _Job(NamedTuple):
@@ -127,12 +137,12 @@ class _Job(NamedTuple):
     asked: np.ndarray
 
 
-def _perform(jobs: list[_Job]) -> Iterable[tuple[Any, np.ndarray]]:
+def _perform(jobs: list[_Job]) -> Generator[tuple[Any, np.ndarray]]:
     # Two cores are left to compile and drive the networks that train meanwhile.
     n_spare = (os.cpu_count() or 1) - 2
     if n_spare >= 2 and sum(len(job.x) for job in jobs) >= _WORTH_PROCESSES:
         return Parallel(n_spare, return_as="generator")(delayed(_fit)(job) for job in jobs)
-    return map(_fit, jobs)
+    return (_fit(job) for job in jobs)
 
 
 def _fit(job: _Job) -> tuple[Any, np.ndarray]:
