@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import pytest
+from joblib import parallel_backend
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
@@ -101,10 +102,24 @@ def test_fits_in_other_processes_are_the_same(monkeypatch):
     elsewhere, also_said = cross_fitted(boosting, data, parts)
     np.testing.assert_array_equal(also_said, said)
     np.testing.assert_array_equal(elsewhere.members(data.x), base.members(data.x))
-    unwanted = center_regressors.Fitting([boosting], [data], [parts])
-    unwanted.abandon()
-    with pytest.raises(StopIteration):
-        next(unwanted._results)
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_fits_that_nobody_wants_any_more_are_not_begun(cores, monkeypatch):
+    begun = []
+
+    class Counted(LinearRegression):
+        def fit(self, x, y):
+            begun.append(1)
+            return super().fit(x, y)
+
+    monkeypatch.setattr(center_regressors, "_WORTH_PROCESSES", 1)
+    monkeypatch.setattr(center_regressors.os, "cpu_count", lambda: cores)
+    data, parts = encoded(RNG.normal(size=(60, 2)), RNG.normal(size=60)), Parts.deal(60, 30, 1, 0)
+    with parallel_backend("threading"):
+        fitting = center_regressors.Fitting([Counted()], [data], [parts])
+        fitting.abandon()
+    assert len(begun) <= max(2 * (cores - 2), 0)  # of thirty, what was handed out at once
 
 
 @pytest.mark.parametrize(

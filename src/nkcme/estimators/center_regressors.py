@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,21 +96,30 @@ class Fitting:
     ):
         self._n_regressors = len(regressors)
         self._sets = list(zip(datasets, parts, strict=True))
-        self._results = _perform(
-            [
-                _Job(
-                    _seeded(regressor, data.seed + member),
-                    data.x[rows := dealt.rows_of(member)],
-                    data.y[rows, output],
-                    data.weight[rows],
-                    data.x[dealt.left_out_by(member)],
-                )
-                for regressor in regressors
-                for data, dealt in self._sets
-                for member in range(dealt.n_members)
-                for output in range(data.y.shape[1])
-            ]
-        )
+        self._wanted = True
+        jobs = [
+            _Job(
+                _seeded(regressor, data.seed + member),
+                data.x[rows := dealt.rows_of(member)],
+                data.y[rows, output],
+                data.weight[rows],
+                data.x[dealt.left_out_by(member)],
+            )
+            for regressor in regressors
+            for data, dealt in self._sets
+            for member in range(dealt.n_members)
+            for output in range(data.y.shape[1])
+        ]
+        while_wanted = takewhile(lambda _: self._wanted, jobs)
+        n_rows = sum(len(job.x) for job in jobs)
+        # Two cores are left to compile and drive the networks that train meanwhile.
+        n_spare = (os.cpu_count() or 1) - 2
+        self._results: Iterator[tuple[Any, np.ndarray]]
+        if n_spare >= 2 and n_rows >= _WORTH_PROCESSES:
+            in_processes = Parallel(n_spare, return_as="generator")
+            self._results = in_processes(delayed(_fit)(job) for job in while_wanted)
+        else:
+            self._results = map(_fit, while_wanted)
 
     def collect(self) -> list[list[tuple[Regressors, np.ndarray]]]:
         """For each regressor and data set what was fitted, and what it says out of part,
@@ -121,10 +130,10 @@ class Fitting:
         ]
 
     def abandon(self) -> None:
-        """What is not done yet need not be."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that there are results nobody asked for
-            self._results.close()
+        """What has not begun need not; the little that has is waited for."""
+        self._wanted = False
+        for _ in self._results:
+            pass
 
 
 class _Job(NamedTuple):
@@ -135,14 +144,6 @@ class _Job(NamedTuple):
     y: np.ndarray
     weight: np.ndarray
     asked: np.ndarray
-
-
-def _perform(jobs: list[_Job]) -> Generator[tuple[Any, np.ndarray]]:
-    # Two cores are left to compile and drive the networks that train meanwhile.
-    n_spare = (os.cpu_count() or 1) - 2
-    if n_spare >= 2 and sum(len(job.x) for job in jobs) >= _WORTH_PROCESSES:
-        return Parallel(n_spare, return_as="generator")(delayed(_fit)(job) for job in jobs)
-    return (_fit(job) for job in jobs)
 
 
 def _fit(job: _Job) -> tuple[Any, np.ndarray]:
