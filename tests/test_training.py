@@ -206,7 +206,7 @@ def test_a_replica_alone_follows_the_path_it_had_in_company(uninterrupted):
 
 def test_what_was_compiled_ahead_is_what_runs(caplog):
     """One program for all chunks, not one that is made ready and another that is used."""
-    first, plan = Rows(*(a[:1] for a in FOLDS)), Plan(70, 5, chunk_steps=10)
+    first, plan = Rows(*(a[:1] for a in FOLDS)), Plan(77, 7, chunk_steps=11)  # no other test's
     jax.config.update("jax_log_compiles", True)  # of all threads, which a context is not
     try:
         with caplog.at_level("WARNING", "jax"):

@@ -33,6 +33,20 @@ class LearningTask(NamedTuple):
         (fit,) = with_scale([self.center], [self.data], [self.parts])
         return self._replace(center=fit)
 
+    def options(self, beyond_doubt: float) -> dict[str, LearningTask]:
+        """What is to be compared, the simplest first. No centre, unless this one explains so large
+        a share of y; the centre, if it explains anything; for several outputs the same with a scale
+        (what one output's scale is, its weights tell as well)."""
+        explained = self.explained()
+        found = {}
+        if explained < beyond_doubt:
+            found["uncentred"] = self.uncentred()
+        if explained > 0:
+            found["centred"] = self
+        if self.data.y.shape[1] > 1:
+            found["scaled"] = self.with_scale()
+        return found
+
     def explained(self) -> float:
         """The share of the variance of y that the centre explains, of the output where it is least;
         exactly zero where it says nothing."""

@@ -266,7 +266,7 @@ class NKCME(TrainedEstimator):
     ) -> list[_Ensemble]:
         """What was found around centres, or without them or with a scale where that is better by
         what is said of rows out of part."""
-        options = self._options([one.task for one in found])
+        options = [one.task.options(beyond_doubt(one.task.data.n_rows)) for one in found]
         learned = [{"centred": one} for one in found]
         for name in ("uncentred", "scaled"):
             tried = [i for i, open_ in enumerate(options) if name in open_]
@@ -285,25 +285,6 @@ class NKCME(TrainedEstimator):
                 name = preferred(scores, open_[name].data.weight)
             best.append(of_set[name])
         return best
-
-    @staticmethod
-    def _options(tasks: Sequence[LearningTask]) -> list[dict[str, LearningTask]]:
-        """What is to be compared for each, the simplest first. No centre, where it explains little;
-        the centre, if it explains anything; for several outputs the same with a scale. (What one
-        output's scale is, its weights tell as well.)"""
-        several = tasks[0].data.y.shape[1] > 1
-        options = []
-        for task in tasks:
-            explained = task.explained()
-            open_ = {}
-            if explained < beyond_doubt(task.data.n_rows):
-                open_["uncentred"] = task.uncentred()
-            if explained > 0:
-                open_["centred"] = task
-            if several:
-                open_["scaled"] = task.with_scale()
-            options.append(open_)
-        return options
 
     def _is(self, center: str) -> bool:
         return isinstance(self.center, str) and self.center == center
