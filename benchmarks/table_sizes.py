@@ -51,7 +51,7 @@ def run(n_rows: int) -> dict[str, Any]:
         "fit_seconds": fitted - start,
         "predict_seconds": predicted - fitted,
         "predicted_rows": N_TEST,
-        "members": len(model.model_.raw_bandwidth),
+        "members": model.n_members_,
         "centred": model.center_ is not None,
         "coverage_90": metrics.coverage(y_test, interval),
         "crps": float(np.mean(metrics.crps_ensemble(y_test, draws))),

@@ -12,7 +12,7 @@ import numpy as np
 from nkcme import persistence
 from nkcme.columns import listed
 from nkcme.errors import NkcmeError, TableError
-from nkcme.estimators import ConditionalEstimator, load
+from nkcme.estimators import NKCME, ConditionalEstimator, load
 from nkcme.evaluation import evaluate
 from nkcme.tables import read_table, split_target, to_frame
 
@@ -89,10 +89,14 @@ def describe_model(model_path: Path) -> dict[str, Any]:
         "atoms": getattr(model, "n_atoms_", getattr(model, "n_atoms", None)),
         "bandwidth": getattr(model, "bandwidth_", None),
         "steps": getattr(model, "n_steps_", None),
+        "members": getattr(model, "n_members_", None),
     }
     described |= {name: fact for name, fact in facts.items() if fact is not None}
     if hasattr(model, "model_"):
         described["weights"] = sum(leaf.size for leaf in jax.tree.leaves(model.model_))
+    if isinstance(model, NKCME):
+        described["center"] = "none" if model.center_ is None else model.center_.summary()
+        described["recalibrated"] = model.recalibration_ is not None
     described["parameters"] = model.get_params(deep=False)
     return described
 

@@ -17,6 +17,7 @@ from sklearn.neighbors import KNeighborsRegressor
 import nkcme
 from nkcme import NKCME, presets, training
 from nkcme.atoms import Atoms, closed_range
+from nkcme.commands import describe_model
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators import center, center_regressors, learning_task, neural
@@ -577,6 +578,20 @@ def test_models_are_saved_and_read(parameters, line, tmp_path):
     x = line[0][:50]
     np.testing.assert_array_equal(again.predict_quantiles(x), model.predict_quantiles(x))
     assert again.get_params() == model.get_params()
+
+
+def test_a_model_says_what_it_is_centred_on(line, tmp_path):
+    x, _ = line
+    y = x[:, 0] + 0.5 * np.random.default_rng(12).normal(size=600)
+    model = quick(center="mean", n_members=2).fit(x, y)
+    model.save(tmp_path / "m")
+    described = describe_model(tmp_path / "m")
+    number = r"\d\.\d\d"
+    stack = f"{number} regressor \\+ {number} early \\+ {number} late"
+    assert re.fullmatch(stack, described["center"])
+    assert (described["members"], described["recalibrated"]) == (10, False)
+    scaled = model.center_._replace(log_scale=model.center_.bases["base00"])
+    assert scaled.summary() == f"{described['center']}, with a scale"
 
 
 def test_a_regressor_of_ones_own_is_not_saved(line, tmp_path):

@@ -118,6 +118,13 @@ class Center(NamedTuple):
         n_bases, d = self.weights.shape
         return n_in + d * (1 if n_bases == 1 else 1 + n_bases)
 
+    def summary(self) -> str:
+        """What it is a mean of, in words."""
+        names = [n if isinstance(b, Networks) else "regressor" for n, b in self.bases.items()]
+        shares = self.weights.mean(axis=1)
+        stack = " + ".join(f"{share:.2f} {name}" for share, name in zip(shares, names, strict=True))
+        return stack if self.log_scale is None else f"{stack}, with a scale"
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         arrays = {
             "weights": self.weights,

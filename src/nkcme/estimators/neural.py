@@ -147,6 +147,8 @@ class NKCME(TrainedEstimator):
         The fitted map of probabilities.
     n_atoms_ : int
         How many atoms there are.
+    n_members_ : int
+        How many networks are averaged.
     n_steps_ : int
         Steps trained.
     history_ : dict of arrays
@@ -386,6 +388,10 @@ class NKCME(TrainedEstimator):
             counts_of_more_members(single, together, parts.n_deals, parts.n_members)
         )
 
+    @property
+    def n_members_(self) -> int:
+        return len(self.model_.raw_bandwidth)
+
     def _accept(self, trained: _Ensemble) -> None:  # type: ignore[override]
         self.model_ = trained.model
         self.n_steps_ = trained.n_steps
@@ -554,7 +560,7 @@ class NKCME(TrainedEstimator):
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         learned, arrays = super()._learned()
-        of_file = {"n_members": len(self.model_.raw_bandwidth), "n_atoms": self.n_atoms_}
+        of_file = {"n_members": self.n_members_, "n_atoms": self.n_atoms_}
         if self.center_ is not None:
             of_file["n_inputs"] = self.center_.n_inputs(self.encoder_.n_outputs)
         return learned | of_file, arrays
@@ -613,7 +619,7 @@ class NKCME(TrainedEstimator):
         if of_center:
             self.center_ = Center.from_arrays(of_center, n_in, self.n_outputs_)
             n_in = self.center_.n_inputs(n_in)
-            if self.center_.n_members != len(self.model_.raw_bandwidth):
+            if self.center_.n_members != self.n_members_:
                 raise ModelFileError(
                     "the centre of the model file has other members than the model"
                 )
