@@ -19,7 +19,7 @@ from nkcme import NKCME, presets, training
 from nkcme.atoms import Atoms, closed_range
 from nkcme.commands import describe_model
 from nkcme.crossfit import Parts
-from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.errors import ModelFileError, NkcmeError, TrainingError
 from nkcme.estimators import center, center_regressors, learning_task, neural
 from nkcme.estimators.base import Encoded, TrainingInterrupted
 from nkcme.estimators.center import Center, stacked
@@ -121,6 +121,18 @@ def test_fits_that_nobody_wants_any_more_are_not_begun(cores, monkeypatch):
         fitting = center_regressors.Fitting([Counted()], [data], [parts])
         fitting.abandon()
     assert len(begun) <= max(2 * (cores - 2), 0)  # of thirty, what was handed out at once
+
+
+def test_a_centre_that_fails_leaves_no_fits_behind(line, monkeypatch):
+    def diverges(*_, **__):
+        raise TrainingError("the loss is nan")
+
+    abandoned = []
+    monkeypatch.setattr(center, "fit_networks", diverges)
+    monkeypatch.setattr(center.Fitting, "abandon", lambda self: abandoned.append(self))
+    with pytest.raises(TrainingError):
+        quick(center="mean").fit(*line)
+    assert len(abandoned) == 1
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,13 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import Encoded, TrainingInterrupted, need_array
-from nkcme.estimators.center_networks import NETWORKS, Networks, fit_networks
+from nkcme.estimators.center_networks import NETWORKS, NetworkRecipe, Networks, fit_networks
 from nkcme.estimators.center_regressors import Fitting, Regressors, default_boosting
 from nkcme.parameters import need_one_of
 from nkcme.phases import Phases
 from nkcme.progress import TrainingBar, wants_progress
 from nkcme.stacking import Stack
+from nkcme.training import Checkpoint
 
 #: What `center` may be called.
 CENTERS = ("auto", "none", "mean", "mean-scale")
@@ -232,33 +233,45 @@ def fit_centers(
     """A centre for every data set; raises TrainingInterrupted on Ctrl-C."""
     n_rows = int(np.mean([data.n_rows for data in datasets]))
     bases = _bases_of(center, n_rows)
+    networks = {name: base for name, base in bases.items() if name in NETWORKS}
     regressors = {name: base for name, base in bases.items() if name not in NETWORKS}
     fitting = Fitting(list(regressors.values()), datasets, parts)
     found: dict[str, list[tuple[Any, np.ndarray]]] = {}
-    for name, recipe in bases.items():
-        if name not in NETWORKS:
-            continue
-        bar = TrainingBar(recipe.descent.n_steps) if wants_progress(verbose) else None
-        with bar or nullcontext():
-            found[name], interrupted = fit_networks(
-                recipe,
-                datasets,
-                parts,
-                checkpoint=None if phases is None else phases.phase(f"center-{name}"),
-                fingerprint=fingerprint,
-                progress=bar,
-            )
-        if interrupted:
-            raise TrainingInterrupted(
-                "stopped by Ctrl-C while the centre was learned: there is no model yet. To go "
-                "on later, fit again with the same data, parameters and checkpoint=PATH"
-            )
+    try:
+        for name, recipe in networks.items():
+            phase = None if phases is None else phases.phase(f"center-{name}")
+            found[name] = _networks(recipe, datasets, parts, phase, fingerprint, verbose)
+    except BaseException:
+        fitting.abandon()
+        raise
     if isinstance(center, str) and _nothing_left(_stacked_each(datasets, parts, found)):
         fitting.abandon()
     else:
         found |= dict(zip(regressors, fitting.collect(), strict=True))
     fits = _stacked_each(datasets, parts, dict(sorted(found.items())))
     return with_scale(fits, datasets, parts) if center == "mean-scale" else fits
+
+
+def _networks(
+    recipe: NetworkRecipe,
+    datasets: Sequence[Encoded],
+    parts: Sequence[Parts],
+    checkpoint: Checkpoint | None,
+    fingerprint: str,
+    verbose: bool | str,
+) -> list[tuple[Networks, np.ndarray]]:
+    """Networks for every data set, and what they say out of part."""
+    bar = TrainingBar(recipe.descent.n_steps) if wants_progress(verbose) else None
+    with bar or nullcontext():
+        found, interrupted = fit_networks(
+            recipe, datasets, parts, checkpoint=checkpoint, fingerprint=fingerprint, progress=bar
+        )
+    if interrupted:
+        raise TrainingInterrupted(
+            "stopped by Ctrl-C while the centre was learned: there is no model yet. To go on "
+            "later, fit again with the same data, parameters and checkpoint=PATH"
+        )
+    return found
 
 
 def _nothing_left(fits: Sequence[CenterFit]) -> bool:
