@@ -51,6 +51,7 @@ BASES = {
     "estimators.center",
     "estimators.center_networks",
     "estimators.center_regressors",
+    "estimators.neural_defaults",
     "estimators.neural_embedding",
     "estimators.learning_task",
 }

@@ -21,6 +21,15 @@ from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import Encoded, TrainingInterrupted, need_array
 from nkcme.estimators.center import Center, Placed, check_center, fit_centers
 from nkcme.estimators.learning_task import LearningTask, energy_out_of_part, preferred
+from nkcme.estimators.neural_defaults import (
+    MIN_ROWS,
+    N_PARTS,
+    beyond_doubt,
+    default_bandwidth_floor,
+    default_members,
+    default_n_atoms,
+    default_weight_decay,
+)
 from nkcme.estimators.neural_embedding import (
     NeuralEmbedding,
     Spec,
@@ -634,48 +643,8 @@ def _count_in_file(config: dict[str, Any], name: str, unsaid: int | None) -> int
     return count
 
 
-# Where the user does not say, what suits so many rows. Found by trial on the toy data (5,000 rows)
-# and on Boston, Concrete and Energy (450 to 930), see docs/findings.md.
-
-
-def default_weight_decay(n_rows: int, n_inputs: int, n_outputs: int = 1) -> float:
-    """What keeps a network from learning a small or wide table by heart; next to nothing where
-    there are thousands of rows for each input. Four times that for several outputs, where each of
-    many cells has few rows to tell how its probability moves with x."""
-    decay = (120 * n_inputs / n_rows) ** 0.8
-    return min(3.0, decay if n_outputs == 1 else 4.0 * decay)
-
-
-def default_bandwidth_floor(n_rows: int) -> float:
-    """One spacing where rows are many; wider where there are too few to fill so fine a grid."""
-    return float(np.clip((5000 / n_rows) ** 0.6, 1.0, 10.0))
-
-
-def default_members(n_rows: int) -> int:
-    """Two for each part, but for tables that are long to learn from once."""
-    return 2 if n_rows <= 100_000 else 1
-
-
-def beyond_doubt(n_rows: int) -> float:
-    """The share of y that a centre must explain for it to be better than none without comparison.
-    Fixed atoms take many rows to learn what a centre says at once."""
-    return 0.5 if n_rows < 2000 else 0.95
-
-
-#: Rows below which none are held out.
-MIN_ROWS = 20
-
-
-def default_n_atoms(n_outputs: int) -> int:
-    """More where a cell of several outputs takes the place of an interval."""
-    return 100 if n_outputs == 1 else 300
-
-
 #: Standard deviations of y that even atoms may span.
 _EVEN_UP_TO = 10.0
-
-#: Into how many parts rows are dealt where members are cross-fitted.
-N_PARTS = 5
 
 # The names of arrays in a model file.
 _SPREAD = "model.atoms.spread"
