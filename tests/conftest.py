@@ -58,7 +58,7 @@ _tests_run = itertools.count(1)
 @pytest.fixture(scope="session", autouse=True)
 def short_centres():
     """A centre learns for as long as it takes; in tests it is enough that it does."""
-    from nkcme.estimators import center, center_networks, center_regressors
+    from nkcme.estimators import center_fitting, center_networks, center_regressors
 
     with pytest.MonkeyPatch.context() as patch:
         for name, recipe in list(center_networks.NETWORKS.items()):
@@ -67,7 +67,8 @@ def short_centres():
             quick = own._replace(hidden=(32,), descent=descent, batch_size=64)
             patch.setitem(center_networks.NETWORKS, name, lambda n_rows, quick=quick: quick)
         boosting = center_regressors.default_boosting
-        patch.setattr(center, "default_boosting", lambda n: boosting(n).set_params(max_iter=50))
+        short = lambda n: boosting(n).set_params(max_iter=50)  # noqa: E731
+        patch.setattr(center_fitting, "default_boosting", short)
         yield
 
 

@@ -49,6 +49,7 @@ BASES = {
     "estimators.base",
     "estimators.trained",
     "estimators.center",
+    "estimators.center_fitting",
     "estimators.center_networks",
     "estimators.center_regressors",
     "estimators.neural_defaults",

@@ -26,7 +26,7 @@ import typer.main
 import nkcme
 from nkcme.cli import app, run
 from nkcme.demo import write_diabetes
-from nkcme.estimators import center_networks, neural, trained
+from nkcme.estimators import neural, trained
 from nkcme.kernels import KERNELS
 
 ROOT = Path(__file__).parents[1]
@@ -137,8 +137,8 @@ def test_every_block_of_the_page_runs(name, tmp_path, monkeypatch):
     # The default trains ten members for thousands of steps; here it is enough that it does.
     monkeypatch.setattr(trained, "default_steps", lambda n_rows: 200)
     monkeypatch.setattr(neural, "default_members", lambda n_rows: 1)
-    monkeypatch.setattr(center_networks, "_steps", lambda *_: 200)
-    # So short a training cannot tell what is better; the whole one takes the simplest here.
+    # So short a training cannot tell what is better. The simplest is what the whole one takes for
+    # the table whose `nkcme info` is shown.
     monkeypatch.setattr(neural, "preferred", lambda scores, weight: next(iter(scores)))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # as for a reader who is new

@@ -20,9 +20,10 @@ from nkcme.atoms import Atoms, closed_range
 from nkcme.commands import describe_model
 from nkcme.crossfit import Parts
 from nkcme.errors import ModelFileError, NkcmeError, TrainingError
-from nkcme.estimators import center, center_regressors, learning_task, neural
+from nkcme.estimators import center_fitting, center_regressors, learning_task, neural
 from nkcme.estimators.base import Encoded, TrainingInterrupted
-from nkcme.estimators.center import Center, stacked
+from nkcme.estimators.center import Center
+from nkcme.estimators.center_fitting import stacked
 from nkcme.estimators.center_networks import early_networks, late_networks
 from nkcme.estimators.center_regressors import default_boosting
 from nkcme.estimators.learning_task import is_clear, preferred
@@ -128,8 +129,8 @@ def test_a_centre_that_fails_leaves_no_fits_behind(line, monkeypatch):
         raise TrainingError("the loss is nan")
 
     abandoned = []
-    monkeypatch.setattr(center, "fit_networks", diverges)
-    monkeypatch.setattr(center.Fitting, "abandon", lambda self: abandoned.append(self))
+    monkeypatch.setattr(center_fitting, "fit_networks", diverges)
+    monkeypatch.setattr(center_fitting.Fitting, "abandon", lambda self: abandoned.append(self))
     with pytest.raises(TrainingError):
         quick(center="mean").fit(*line)
     assert len(abandoned) == 1
@@ -142,8 +143,8 @@ def test_a_centre_is_as_sharp_as_all_its_members_will_be(enough, share, n_averag
     """Members that err each for itself: the mean of two deals has v / 2, that of all ten v / 10,
     and the scale of new rows is that of all, or is made so row by row where there are enough of
     them and the members' own part is large."""
-    monkeypatch.setattr(center, "ROWS_TO_TELL_SPREAD", enough)
-    monkeypatch.setattr(center, "OWN_SHARE", share)
+    monkeypatch.setattr(center_fitting, "ROWS_TO_TELL_SPREAD", enough)
+    monkeypatch.setattr(center_fitting, "OWN_SHARE", share)
     truth = RNG.normal(size=20_000)
     data = encoded(RNG.normal(size=(20_000, 1)), truth + 0.5 * RNG.normal(size=20_000))
     parts = Parts.deal(20_000, 5, 2, seed=0)
@@ -231,7 +232,7 @@ def test_what_is_nearly_certain_needs_a_centre(line):
 @pytest.mark.parametrize(("noise", "bases"), [(0.01, 2), (0.5, 3)])
 def test_networks_that_leave_nothing_need_no_trees(noise, bases, line, monkeypatch):
     """A straight line is a network's; trees would be steps beside it."""
-    monkeypatch.setattr(center, "_ALL_BUT", 0.1)
+    monkeypatch.setattr(center_fitting, "_ALL_BUT", 0.1)
     x, _ = line
     y = x[:, 0] + noise * np.random.default_rng(12).normal(size=600)
     model = quick(center="mean").fit(x, y)
@@ -317,18 +318,22 @@ def test_several_outputs_have_the_scale_that_is_clearly_better(scaled, centred, 
 
 
 def test_the_score_out_of_part_is_that_of_atoms_where_they_lie(monkeypatch):
-    """Atoms at m(x) + s(x) zeta_a, in units of standardised y, written out row by row."""
+    """Atoms at m(x) + s(x) zeta_a, in units of standardised y, written out row by row: m by the
+    mean of two deals, and the weights too."""
     x, y = RNG.normal(size=(60, 2)), RNG.normal(size=(60, 2)) * [1.0, 3.0]
-    data, parts = encoded(x, y), Parts.deal(60, 5, 1, seed=0)
+    data, parts = encoded(x, y), Parts.deal(60, 5, 2, seed=0)
     base, said = cross_fitted(LinearRegression(), data, parts)
     fit = stacked(data, parts, {"base00": base}, [said])
     fit = fit._replace(relative=RNG.uniform(0.5, 2.0, size=(60, 1)))
-    weights, zeta = RNG.dirichlet(np.ones(4), size=60), RNG.normal(size=(4, 2))
-    monkeypatch.setattr(learning_task, "weights_out_of_part", lambda *_: weights)
+    of_deal, zeta = RNG.dirichlet(np.ones(4), size=(2, 60)), RNG.normal(size=(4, 2))
+    weights = of_deal.mean(axis=0)
+    monkeypatch.setattr(
+        learning_task, "weights_out_of_part", lambda model, x, parts, deal: of_deal[deal]
+    )
     model = SimpleNamespace(atoms=SimpleNamespace(locations=zeta[None]))
     task = learning_task.LearningTask(data, parts, fit)
     ours = learning_task.energy_out_of_part(model, task)
-    mean = fit.center.mean(said[None, 0])
+    mean = fit.center.mean(said.mean(axis=0)[None])
     for i in (0, 7, 59):
         eta = mean[i] + fit.relative[i] * fit.unit() * zeta
         to_y = np.linalg.norm(eta - data.y[i], axis=1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from nkcme.crossfit import Parts
 from nkcme.estimators.base import Encoded
-from nkcme.estimators.center import CenterFit, with_scale
+from nkcme.estimators.center_fitting import CenterFit, with_scale
 from nkcme.estimators.neural_embedding import (
     NeuralEmbedding,
     energy_of_atoms,

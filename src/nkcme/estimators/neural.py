@@ -19,7 +19,8 @@ from nkcme.disagreement import disagreement
 from nkcme.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import Encoded, TrainingInterrupted, need_array
-from nkcme.estimators.center import Center, Placed, check_center, fit_centers
+from nkcme.estimators.center import Center, Placed
+from nkcme.estimators.center_fitting import check_center, fit_centers
 from nkcme.estimators.learning_task import LearningTask, energy_out_of_part, preferred
 from nkcme.estimators.neural_defaults import (
     MIN_ROWS,
