@@ -30,6 +30,10 @@ def _compiler_flags() -> str:
     return os.environ.get("XLA_FLAGS", "") if tried.returncode else flags
 
 
+# Processes that tests start find what tests find: tests/support, and benchmarks.
+_ROOT = Path(__file__).parents[1]
+os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (_ROOT / "src", _ROOT / "tests", _ROOT)))
+
 if "PYTEST_XDIST_WORKER" not in os.environ:  # who inherit them
     os.environ["XLA_FLAGS"] = _compiler_flags()
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
@@ -58,7 +62,9 @@ _tests_run = itertools.count(1)
 @pytest.fixture(scope="session", autouse=True)
 def short_centres():
     """A centre learns for as long as it takes; in tests it is enough that it does."""
-    from nkcme.estimators import center_fitting, center_networks, center_regressors
+    from nkcme.estimators.nkcme import location_fitting as center_fitting
+    from nkcme.estimators.nkcme import location_networks as center_networks
+    from nkcme.estimators.nkcme import location_regressors as center_regressors
 
     with pytest.MonkeyPatch.context() as patch:
         for name, recipe in list(center_networks.NETWORKS.items()):

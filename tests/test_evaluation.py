@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 from scipy.stats import norm
 
-from known_model import DEVIATION, SLOPE, KnownModel, sample
 from nkcme import NKCME, NkcmeError, TableError, evaluation, metrics, presets
 from nkcme.evaluation import ask_rows, evaluate
+from support.known_model import DEVIATION, SLOPE, KnownModel, sample
 
 
 def test_a_normal_prediction_has_the_scores_of_its_closed_forms():

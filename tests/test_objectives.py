@@ -12,7 +12,7 @@ import pytest
 from nkcme.atoms import Atoms
 from nkcme.kernels import KERNELS, kernel_class
 from nkcme.objectives import rkhs_loss, sq_loss
-from quadrature import line
+from support.quadrature import line
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 LOSSES = {"rkhs": (rkhs_loss, "value"), "sq": (sq_loss, "self_convolution")}

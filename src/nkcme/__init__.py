@@ -8,8 +8,8 @@ from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, Trai
 
 if TYPE_CHECKING:
     from nkcme import presets, rl
-    from nkcme.conformal import ConformalIntervals
-    from nkcme.embedding import Embedding
+    from nkcme.calibration.conformal import ConformalIntervals
+    from nkcme.distributions.embedding import Embedding
     from nkcme.estimators import (
         CARD,
         MDN,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         TrainingInterrupted,
         load,
     )
-    from nkcme.scoring import crps_scorer, log_density_scorer
+    from nkcme.evaluation import crps_scorer, log_density_scorer
 
 __all__ = [
     "CARD",
@@ -50,12 +50,12 @@ _HOMES = {
     **dict.fromkeys(
         ("CARD", "DeepFeatureCME", "KernelCME", "MDN", "NKCME", "SplineFlow"), "nkcme.estimators"
     ),
-    "ConformalIntervals": "nkcme.conformal",
-    "Embedding": "nkcme.embedding",
+    "ConformalIntervals": "nkcme.calibration.conformal",
+    "Embedding": "nkcme.distributions.embedding",
     "TrainingInterrupted": "nkcme.estimators",
-    "crps_scorer": "nkcme.scoring",
+    "crps_scorer": "nkcme.evaluation",
     "load": "nkcme.estimators",
-    "log_density_scorer": "nkcme.scoring",
+    "log_density_scorer": "nkcme.evaluation",
 }
 
 

@@ -1,5 +1,5 @@
 """``python -m nkcme`` is ``nkcme``."""
 
-from nkcme.cli import main
+from nkcme.cli.app import main
 
 main()

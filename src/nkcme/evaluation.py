@@ -12,11 +12,12 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 from scipy.stats import norm
+from sklearn.pipeline import Pipeline
 
 from nkcme import metrics
-from nkcme.distribution import BLOCK_ROWS
+from nkcme.distributions.base import BLOCK_ROWS, Distribution
 from nkcme.errors import NkcmeError, TableError
-from nkcme.preprocessing import as_target
+from nkcme.tables.encoding import as_target
 
 #: The level of the intervals that are scored and drawn.
 NOMINAL = 0.9
@@ -152,3 +153,27 @@ def as_table(X: Any) -> Table:
 def native(table: Table) -> Any:
     """The frame or array that the user would know."""
     return table.to_native() if isinstance(table, nw.DataFrame) else table
+
+
+# --- scorers for scikit-learn's model selection: higher is better ---------------------------------
+
+
+def crps_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """Minus the mean continuous ranked probability score."""
+    return -float(np.mean(_predicted(estimator, X).crps(np.asarray(y, np.float64).reshape(-1))))
+
+
+def log_density_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """The mean log density at the observed y, embeddings being read smoothed."""
+    dist = _predicted(estimator, X).smoothed()
+    target = np.asarray(y, np.float64)
+    if dist.n_outputs == 1:
+        target = target.reshape(-1)
+    return float(np.mean(dist.logpdf(target)))
+
+
+def _predicted(estimator: Any, X: Any) -> Distribution:
+    """The distributions an estimator predicts, also at the end of a pipeline."""
+    if isinstance(estimator, Pipeline):
+        return estimator[-1].predict_dist(estimator[:-1].transform(X))
+    return estimator.predict_dist(X)

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nkcme import strict_json
 from nkcme.errors import NkcmeError
+from nkcme.model_files import strict_json
 from nkcme.rl import C51, MMDQN, NKDQN
 from nkcme.rl.agents import AGENTS, agent_named
 from nkcme.rl.agents.base import AtomAgent

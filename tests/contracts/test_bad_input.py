@@ -14,7 +14,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from nkcme.estimators import ESTIMATORS
-from tiny_estimators import every_estimator, tiny
+from support.tiny_estimators import every_estimator, tiny
 
 N = 40
 RNG = np.random.default_rng(0)

@@ -22,9 +22,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nkcme import crps_scorer, load, log_density_scorer
-from nkcme.distribution import Distribution
+from nkcme.distributions.base import Distribution
 from nkcme.estimators import ESTIMATORS
-from tiny_estimators import every_estimator, tiny
+from support.tiny_estimators import every_estimator, tiny
 
 N = 40
 RNG = np.random.default_rng(1)

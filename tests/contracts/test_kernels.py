@@ -16,7 +16,7 @@ from scipy import integrate, stats
 
 from nkcme.errors import NkcmeError
 from nkcme.kernels import KERNELS, kernel_class
-from quadrature import line, plane, upto
+from support.quadrature import line, plane, upto
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 every_dimension = pytest.mark.parametrize("d", [1, 2, 3])

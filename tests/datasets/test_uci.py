@@ -15,8 +15,8 @@ from nkcme.datasets import UCI, load_uci
 from nkcme.datasets.download import part_of
 from nkcme.datasets.uci import TIMEOUT, describe_uci, fetch_uci, find_uci
 from nkcme.errors import DataError
-from permissions import directory_for_all, unprivileged
-from uci_mirror import (
+from support.permissions import directory_for_all, unprivileged
+from support.uci_mirror import (
     CHUNK,
     FOLDED,
     FOLDED_FILES,
@@ -412,7 +412,7 @@ def test_pooch_is_imported_for_a_download_only(tmp_path):
     write_folded(tmp_path)
     code = f"""
 import sys
-import uci_mirror
+from support import uci_mirror
 uci_mirror.register()
 from nkcme.datasets import load_uci
 load_uci("tiny", {str(tmp_path)!r})
@@ -426,7 +426,7 @@ print(sorted({{"pooch", "requests"}} & set(sys.modules)))
 def test_two_processes_at_once_download_once(tmp_path, mirror):
     """Each is held at its first request until both had time to ask; only one may have."""
     code = f"""
-import uci_mirror
+from support import uci_mirror
 uci_mirror.register()
 from nkcme.datasets.uci import fetch_uci
 print("ready", flush=True)
@@ -553,7 +553,7 @@ def test_the_real_sets(name):
 def test_the_default_patience_of_both_faces_is_the_same():
     from typer.main import get_command
 
-    from nkcme.cli import app
+    from nkcme.cli.app import app
 
     options = get_command(app).commands["data"].commands["fetch"].params
     assert next(option for option in options if option.name == "timeout").default == TIMEOUT

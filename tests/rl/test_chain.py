@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiny_envs import Chain
 
 from nkcme.rl import C51, DQN, MMDQN, NKDQN, Settings, train
+from support.tiny_envs import Chain
 
 GAMMA = 0.5
 # s1: the end follows. s0: the better action of s1 follows, 0 or 3 later, halved.

@@ -11,7 +11,7 @@ import pytest
 
 from nkcme.errors import NkcmeError, TrainingError
 from nkcme.rl import DQN, NKDQN, Settings, load, make, train
-from nkcme.rl import outcomes as known
+from nkcme.rl import finite_rewards as known
 from nkcme.rl.envs import Hosted
 
 SETTINGS = Settings(

@@ -9,15 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tiny_envs import Clock, Corridor, Stairs
 
 from nkcme.errors import NkcmeError, TrainingError
-from nkcme.persistence import CheckpointFile
+from nkcme.model_files.files import CheckpointFile
 from nkcme.rl import DQN, NKDQN, Settings, train
+from nkcme.rl import finite_rewards as known
 from nkcme.rl import learner as learning
-from nkcme.rl import outcomes as known
 from nkcme.rl.learner import Program
 from nkcme.rl.loop import episodes
+from support.tiny_envs import Clock, Corridor, Stairs
 
 # An evaluation every other step: a chunk is a hundred of them.
 SETTINGS = Settings(

@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fuzz_model_files import fuzz
-from nkcme.draws import Draws
-from nkcme.embedding import Embedding
+from nkcme.distributions.embedding import Embedding
+from nkcme.distributions.sample import Draws
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.persistence import read_model, write_model
+from nkcme.model_files.files import read_model, write_model
 from nkcme.rl import C51, DQN, MMDQN, NKDQN, Settings, load
 from nkcme.rl import learner as learning
 from nkcme.rl.learner import Program
 from nkcme.rl.result import Curve, Result
+from support.fuzz_model_files import fuzz
 
 SETTINGS = Settings(n_steps=200, hidden=(4,), reward_scale=0.5, n_step=2)
 AGENTS = {

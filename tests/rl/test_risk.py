@@ -7,7 +7,7 @@ import pytest
 from nkcme.errors import NkcmeError
 from nkcme.rl import DQN, NKDQN, Settings, train
 from nkcme.rl.play import play, record
-from nkcme.rl.two_roads import ACTIONS, FOOT, FORK, RISK, VALLEY, TwoRoads, returns
+from nkcme.rl.risky_path import ACTIONS, FOOT, FORK, RISK, VALLEY, TwoRoads, returns
 
 GAMMA = 0.9
 SETTINGS = Settings(

@@ -17,7 +17,7 @@ import platformdirs
 from nkcme.datasets.download import open_session
 from nkcme.datasets.uci_sets import UCI, UciSet, UciTable
 from nkcme.errors import DataError
-from nkcme.progress import DownloadBar, wants_progress
+from nkcme.training.progress import DownloadBar, wants_progress
 
 #: The environment: a directory that holds sets, in the published layout.
 DATA_VARIABLE = "NKCME_DATA"

@@ -8,11 +8,11 @@ from pathlib import Path
 from nkcme.errors import ModelFileError
 from nkcme.estimators.base import ConditionalEstimator, TrainingInterrupted
 from nkcme.estimators.card import CARD
-from nkcme.estimators.deep_feature import DeepFeatureCME
-from nkcme.estimators.flow import SplineFlow
-from nkcme.estimators.kernel import KernelCME
+from nkcme.estimators.deep_feature_cme import DeepFeatureCME
+from nkcme.estimators.kernel_cme import KernelCME
 from nkcme.estimators.mdn import MDN
-from nkcme.estimators.neural import NKCME
+from nkcme.estimators.nkcme.estimator import NKCME
+from nkcme.estimators.spline_flow import SplineFlow
 
 ESTIMATORS: dict[str, type[ConditionalEstimator]] = {
     cls.__name__: cls for cls in (NKCME, KernelCME, DeepFeatureCME, MDN, CARD, SplineFlow)
@@ -38,7 +38,7 @@ def load(path: str | Path) -> ConditionalEstimator:
     Model files are JSON and numbers: loading one runs no code of its author's. Whatever is wrong
     with a file is a `ModelFileError` that says what.
     """
-    from nkcme.persistence import read_model  # needs safetensors, which not all machines have
+    from nkcme.model_files.files import read_model  # needs safetensors, which not all machines have
 
     config, arrays = read_model(path)
     name = config.get("estimator")

@@ -21,10 +21,10 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from nkcme._version import __version__
-from nkcme.columns import Table
-from nkcme.distribution import BLOCK_ROWS, Distribution
+from nkcme.distributions.base import BLOCK_ROWS, Distribution
 from nkcme.errors import ModelFileError, NkcmeError, TableError
-from nkcme.preprocessing import (
+from nkcme.tables.columns import Table
+from nkcme.tables.encoding import (
     TableEncoder,
     TargetScaler,
     as_target,
@@ -298,7 +298,9 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the model to a directory: ``config.json`` and ``model.safetensors``, atomically."""
-        from nkcme.persistence import write_model  # needs safetensors, which not all machines have
+        from nkcme.model_files.files import (
+            write_model,  # needs safetensors, which not all machines have
+        )
 
         check_is_fitted(self)
         learned, arrays = self._learned()

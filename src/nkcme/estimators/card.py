@@ -23,14 +23,14 @@ import numpy as np
 from jax import Array
 from sklearn.utils import check_random_state
 
-from nkcme.distribution import as_rows, checked_size
-from nkcme.draws import Draws
+from nkcme.distributions.base import as_rows, checked_size
+from nkcme.distributions.sample import Draws
 from nkcme.errors import NkcmeError
 from nkcme.estimators.base import Encoded
-from nkcme.estimators.trained import Descent, TrainedEstimator, default_steps, padded
+from nkcme.estimators.gradient_trained import Descent, TrainedEstimator, default_steps, padded
 from nkcme.networks import MLP
-from nkcme.parameters import need_number, need_whole, need_wholes
-from nkcme.training import Objective, Task
+from nkcme.parameter_checks import need_number, need_whole, need_wholes
+from nkcme.training.loop import Objective, Task
 
 #: Over a thousand steps beta rises evenly from the first to the second, as in Han et al.; fewer
 #: steps are larger, so that as little of y is left in the end.

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.estimators.trained import Descent, TrainedEstimator, padded
-from nkcme.mixture import GaussianMixture
+from nkcme.distributions.gaussian_mixture import GaussianMixture
+from nkcme.estimators.gradient_trained import Descent, TrainedEstimator, padded
 from nkcme.networks import MLP
-from nkcme.parameters import need_whole, need_wholes
-from nkcme.training import Objective, Task
+from nkcme.parameter_checks import need_whole, need_wholes
+from nkcme.training.loop import Objective, Task
 
 #: The logarithms of standard deviations, in units of standardised y, stay within. A likelihood has
 #: no upper bound where targets repeat: a component would shrink onto them for ever.

@@ -10,17 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.interrupts import Interrupts
-from nkcme.replicas import single_precision
+from nkcme.rl import finite_rewards as known
 from nkcme.rl import learner as learning
-from nkcme.rl import outcomes as known
 from nkcme.rl import replay as buffer
 from nkcme.rl.agents.base import Agent
 from nkcme.rl.envs import Hosted
 from nkcme.rl.learner import Learner, Program
 from nkcme.rl.result import Curve, Result
 from nkcme.rl.settings import Settings
-from nkcme.training import Progress
+from nkcme.training.interrupts import Interrupts
+from nkcme.training.loop import Progress
+from nkcme.training.replicas import single_precision
 
 
 @single_precision()

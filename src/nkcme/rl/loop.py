@@ -23,21 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme import strict_json
-from nkcme.compilation import use_compilation_cache
 from nkcme.errors import NkcmeError
-from nkcme.interrupts import Interrupts
-from nkcme.replicas import (
-    concatenated,
-    groups,
-    named_arrays,
-    refilled,
-    refuse_foreign,
-    single_precision,
-    workers,
-)
+from nkcme.model_files import strict_json
+from nkcme.rl import finite_rewards as known
 from nkcme.rl import learner as learning
-from nkcme.rl import outcomes as known
 from nkcme.rl import replay as buffer
 from nkcme.rl.agents import Agent, agent_named
 from nkcme.rl.envs import Hosted, Step, make
@@ -46,7 +35,18 @@ from nkcme.rl.learner import Learner, Program
 from nkcme.rl.replay import Transition
 from nkcme.rl.result import Curve, Result
 from nkcme.rl.settings import Settings
-from nkcme.training import Checkpoint, Progress
+from nkcme.training.compilation import use_compilation_cache
+from nkcme.training.interrupts import Interrupts
+from nkcme.training.loop import Checkpoint, Progress
+from nkcme.training.replicas import (
+    concatenated,
+    groups,
+    named_arrays,
+    refilled,
+    refuse_foreign,
+    single_precision,
+    workers,
+)
 
 PyTree = Any
 

@@ -15,9 +15,9 @@ import numpy as np
 from jax import Array
 
 from nkcme.errors import NkcmeError
-from nkcme.replicas import single_precision
 from nkcme.rl.envs import Compiled, Hosted, Step, make
 from nkcme.rl.result import Result
+from nkcme.training.replicas import single_precision
 
 if TYPE_CHECKING:
     from nkcme.rl.loop import Environment

@@ -13,18 +13,22 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nkcme import persistence
-from nkcme.distribution import Distribution
+from nkcme.distributions.base import Distribution
 from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.model_files import files as persistence
 from nkcme.networks import MLP
-from nkcme.parameters import need_whole
-from nkcme.replicas import single_precision
+from nkcme.parameter_checks import need_whole
 from nkcme.rl import learner as learning
 from nkcme.rl.agents import C51, DQN, MMDQN, NKDQN, Agent
 from nkcme.rl.learner import Program
 from nkcme.rl.settings import Settings
+from nkcme.training.replicas import single_precision
 
 _KINDS: dict[str, type[Agent]] = {a.kind: a for a in (NKDQN, C51, MMDQN, DQN)}
+
+
+#: A curve that is drawn or kept in a row has at most so many points.
+N_POINTS = 500
 
 
 @dataclass
@@ -59,6 +63,15 @@ class Curve:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Curve:
         return cls(arrays["curve/step"], arrays["curve/returns"])
+
+
+def thin(values: np.ndarray, n_points: int = N_POINTS) -> tuple[np.ndarray, int]:
+    """Means over spans of so many values that at most ``n_points`` are left, and the span. All
+    spans are equal, but the last is shorter where the values do not fill it."""
+    span = -(-len(values) // n_points)
+    first = np.arange(0, len(values), span)
+    sums = np.add.reduceat(np.asarray(values, np.float64), first)
+    return sums / np.diff(np.append(first, len(values))), span
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from nkcme.errors import NkcmeError
 from nkcme.networks import ACTIVATIONS
-from nkcme.parameters import need_number, need_one_of, need_whole, need_wholes
+from nkcme.parameter_checks import need_number, need_one_of, need_whole, need_wholes
 
 SCHEDULES = ("constant", "cosine")
 

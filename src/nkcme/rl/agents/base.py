@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.distribution import Distribution
+from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError
-from nkcme.parameters import need_number, need_whole
+from nkcme.parameter_checks import need_number, need_whole
 
 #: Pairs (reward, discount).
 Outcomes = tuple[tuple[float, float], ...]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.embedding import Embedding
+from nkcme.distributions.embedding import Embedding
 from nkcme.rl.agents.base import AtomAgent, Outcomes
 
 #: Probabilities are kept so far from 0 and 1 inside the logarithm, as in the paper's runs.

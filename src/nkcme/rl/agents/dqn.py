@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.draws import Draws
+from nkcme.distributions.sample import Draws
 from nkcme.rl.agents.base import Agent, Outcomes
 
 

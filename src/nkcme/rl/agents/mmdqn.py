@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.draws import Draws
-from nkcme.parameters import need_whole
+from nkcme.distributions.sample import Draws
+from nkcme.parameter_checks import need_whole
 from nkcme.rl.agents.base import Agent, Outcomes, checked_bandwidths
 
 

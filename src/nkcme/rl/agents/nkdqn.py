@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.embedding import Embedding
+from nkcme.distributions.embedding import Embedding
 from nkcme.objectives import fused_mmd, squared_mmd
-from nkcme.parameters import need_one_of
+from nkcme.parameter_checks import need_one_of
 from nkcme.rl.agents.base import AtomAgent, Outcomes, checked_bandwidths
 
 #: Of a single kernel, for the paper's support; and as many kernels are fused.

@@ -1,0 +1,148 @@
+"""How fast agents train: our compiled loop beside the plain way, in one process.
+
+    python -m benchmarks.speed.rl_speed
+
+writes results/rl-speed-DEVICE.json. The ratio is what counts; seconds are this machine's. Neither
+way evaluates anything while it is timed, but for one episode at the end of ours. With --whole, one
+run of the benchmark's length is timed too, evaluations and all: half a minute on a large GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.experiments.provenance import device_name
+from benchmarks.speed import record
+from benchmarks.speed.plain_agent import PlainAgents, fused_loss
+from nkcme.rl.agents import NKDQN
+from nkcme.rl.loop import train
+from nkcme.rl.presets import paper
+
+ENV = "CartPole-v1"
+N_AGENTS = 10
+
+
+def largest_difference(agent: NKDQN, gamma: float, n: int = 256) -> float:
+    """Between the plain way's loss and ours, on transitions that end and that do not: both ways
+    learn the same thing."""
+    rng = np.random.default_rng(0)
+    output, target = rng.normal(scale=3.0, size=(2, n, agent.width)).astype(np.float32)
+    reward = np.ones(n, np.float32)
+    discount = np.where(rng.random(n) < 0.2, 0.0, gamma).astype(np.float32)
+    sigmas = jnp.asarray(agent.all_bandwidths(), jnp.float32)
+    plain = jax.vmap(partial(fused_loss, sigmas=sigmas))(
+        jax.nn.softmax(output), jax.nn.softmax(target), reward, discount
+    )
+    ours = agent.losses(
+        jnp.asarray(output), jnp.asarray(target), reward, discount, ((1.0, 0.0), (1.0, gamma))
+    )
+    return float(jnp.max(jnp.abs(plain - ours)))
+
+
+def throughput(repeats: int, plain_steps: int, our_steps: tuple[int, int]) -> dict[str, Any]:
+    """Seconds a step of ten fused agents by the paper's recipe, both ways in turns."""
+    agent, settings = paper("fuse", ENV)
+    assert isinstance(agent, NKDQN)
+    with jax.default_matmul_precision("highest"):  # a GPU's ten bits would hide a difference
+        difference = largest_difference(agent, settings.gamma)
+    assert difference < 1e-4, difference
+    plain = PlainAgents(ENV, N_AGENTS, settings, jnp.asarray(agent.all_bandwidths(), jnp.float32))
+    plain.run(20)  # compile
+    lengths = {n: replace(settings, n_steps=n, eval_every=n) for n in our_steps}
+    for one in lengths.values():
+        train(ENV, agent, one, seeds=N_AGENTS)  # compile
+    plain_seconds, our_seconds = [], []
+    short, long = our_steps
+    for _ in range(repeats):
+        plain_seconds.append(_seconds(lambda: plain.run(plain_steps)) / plain_steps)
+        took = {n: _seconds(lambda s=s: train(ENV, agent, s, seeds=N_AGENTS))
+                for n, s in lengths.items()}  # fmt: skip
+        # The difference of two lengths leaves out what does not grow with the steps.
+        our_seconds.append((took[long] - took[short]) / (long - short))
+    plain_step, our_step = float(np.median(plain_seconds)), float(np.median(our_seconds))
+    return {
+        "config": {
+            "env": ENV,
+            "agents": N_AGENTS,
+            "agent": agent.to_config(),
+            "settings": settings.to_config(),
+            "plain_steps": plain_steps,
+            "our_steps": list(our_steps),
+        },
+        "largest_difference_of_losses": difference,
+        "plain_seconds_a_step": plain_step,
+        "loop_seconds_a_step": our_step,
+        "plain_agent_steps_a_second": N_AGENTS / plain_step,
+        "loop_agent_steps_a_second": N_AGENTS / our_step,
+        "ratio": plain_step / our_step,
+        "plain_all": plain_seconds,
+        "loop_all": our_seconds,
+    }
+
+
+def whole_run() -> dict[str, Any]:
+    """Seconds of ten fused agents by the paper's recipe from the first step to the last, with an
+    evaluation every hundred steps. The first chunk, which compiles, counts as one of the others."""
+    agent, settings = paper("fuse", ENV)
+    clock = _Clock()
+    result = train(ENV, agent, settings, seeds=N_AGENTS, progress=clock)
+    first, *_, last = clock.times
+    n_chunks = len(clock.times)
+    return {
+        "steps": settings.n_steps,
+        "seconds_after_compilation": (last - first) * n_chunks / (n_chunks - 1),
+        "seconds_with_compilation": last - clock.start,
+        "last_fifth": float(result.curve.last_fifth().mean()),
+    }
+
+
+class _Clock:
+    """The time at the end of each chunk."""
+
+    def __init__(self) -> None:
+        self.start = time.perf_counter()
+        self.times: list[float] = []
+
+    def update(self, step: int, values: dict[str, float]) -> None:
+        self.times.append(time.perf_counter())
+
+
+def _seconds(work: Any) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=record.RESULTS)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--plain-steps", type=int, default=400)
+    parser.add_argument("--our-steps", type=int, nargs=2, default=(2000, 8000))
+    parser.add_argument("--whole", action="store_true", help="time a run of full length as well")
+    arguments = parser.parse_args()
+    results = throughput(arguments.repeats, arguments.plain_steps, tuple(arguments.our_steps))
+    print(
+        f"ten fused agents on {ENV}: {1e3 * results['loop_seconds_a_step']:.3f} ms a step, the "
+        f"plain way {1e3 * results['plain_seconds_a_step']:.2f} ms: {results['ratio']:.1f} times"
+    )
+    if arguments.whole:
+        results["whole_run"] = whole_run()
+        print("{steps:,} steps: {seconds_after_compilation:.1f} s".format(**results["whole_run"]))
+    path = record.write(
+        f"rl-speed-{device_name()}", "python -m benchmarks.speed.rl_speed", results, arguments.out
+    )
+    print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""The paper's experiments: what is run, running it, and what came out."""

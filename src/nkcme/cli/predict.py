@@ -1,0 +1,43 @@
+"""What `nkcme predict` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nkcme.cli.opening import Note, features, load_one_output
+from nkcme.errors import NkcmeError
+from nkcme.tables.files import read_table, to_frame
+
+
+def predict_table(
+    model_path: Path,
+    table: Path,
+    *,
+    quantiles: Sequence[float] = (),
+    interval: float | None = None,
+    samples: int = 0,
+    seed: int = 0,
+    note: Note,
+) -> Any:
+    """A frame with the predicted mean of each row of a table, and what else was asked for."""
+    if not all(0 <= level <= 1 for level in quantiles):
+        raise NkcmeError(
+            f"quantiles must lie between 0 and 1; got {', '.join(map(str, quantiles))}"
+        )
+    if interval is not None and not 0 < interval < 1:
+        raise NkcmeError(f"the interval's coverage must lie between 0 and 1; got {interval:g}")
+    model = load_one_output(model_path)
+    X = features(model, read_table(table), note)
+    columns = {"mean": model.predict(X).reshape(-1)}
+    if quantiles:
+        values = model.predict_quantiles(X, list(quantiles))
+        columns |= {f"q{level!r}": values[:, j] for j, level in enumerate(quantiles)}
+    if interval is not None:
+        lower, upper = model.predict_interval(X, interval).T
+        columns |= {f"lower_{interval!r}": lower, f"upper_{interval!r}": upper}
+    if samples:
+        draws = model.sample(X, samples, random_state=seed)
+        columns |= {f"sample_{i}": draw for i, draw in enumerate(draws, start=1)}
+    return to_frame(columns)

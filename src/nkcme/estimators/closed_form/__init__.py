@@ -1,0 +1,1 @@
+"""Kernel ridge regression in closed form."""

@@ -1,0 +1,288 @@
+"""KernelCME: the classical conditional mean embedding, in closed form."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from nkcme.distributions.embedding import READINGS, Embedding, summing_to_one
+from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.estimators.base import ConditionalEstimator, Encoded, need_array, need_no_validation
+from nkcme.estimators.closed_form.condensing import Condensed, condense
+from nkcme.estimators.closed_form.median_distance import median_distance
+from nkcme.estimators.closed_form.ridge import (
+    dual_operator,
+    leave_one_out,
+    primal_operator,
+    row_counts,
+)
+from nkcme.parameter_checks import need_one_of, need_whole, need_word_or_positive
+
+#: What "auto" tries: lambda, and the input bandwidth in multiples of the median distance.
+REGULARIZATIONS = np.logspace(-4, 2, 13)
+BANDWIDTH_MULTIPLES = 2.0 ** np.arange(-4, 3)
+
+#: Rows that "auto" leaves out one by one; of more, a random choice.
+LEAVE_ONE_OUT_ROWS = 1000
+
+
+class KernelCME(ConditionalEstimator):
+    """The classical conditional mean embedding (the paper's section 2.2): ridge regression of
+    k(y, .) on x, solved exactly.
+
+    P(y | x) is embedded as sum_i beta_i(x) k(y_i, .), beta(x) = (K_X + lambda I)^-1 k_X(x), with
+    Gaussian kernels on both sides. That of y is the density kernel; for a fixed bandwidth the one
+    without the density's factor gives the same weights and the same herded samples. Time grows with
+    the cube of the number of distinct rows, and above ``max_rows`` there is ``n_inducing``, whose
+    time grows with their number only.
+
+    Parameters
+    ----------
+    input_bandwidth : "auto" or float
+        The bandwidth of the kernel of x, in units of standardised x.
+    regularization : "auto" or float
+        lambda. "auto", here or above: what has the least leave-one-out error in the RKHS, in closed
+        form, on a grid (of 1,000 random rows if there are more).
+    bandwidth : "median" or float
+        The bandwidth of the kernel of y, in units of standardised y. "median": the median distance
+        between the targets of two rows (of 1,000 random ones if there are more).
+    n_inducing : int or None
+        Learn a function of the kernel at so many random rows only (Nystrom), from all rows.
+    n_atoms : int
+        Targets are condensed to so many atoms where more are distinct (`closed_form.condensing`).
+    max_rows : int
+        More distinct rows are refused, unless ``n_inducing`` is given.
+    standardize : bool
+        Bring X and y to zero mean and unit variance for training; undone on the way out.
+    reading : {"smoothed", "atomic"}
+        How predicted embeddings are read (see `Embedding`).
+    random_state : int, RandomState or None
+        Decides which rows are inducing, and which stand for all where there are more than 1,000.
+
+    Attributes
+    ----------
+    input_bandwidth_, regularization_, bandwidth_ : float
+        As given or chosen.
+    jitter_ : float
+        What had to be added to the diagonal of the system to factorise it; 0 as a rule, and a
+        warning tells otherwise.
+    n_features_in_, feature_names_in_, n_outputs_
+        As everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        *,
+        input_bandwidth: float | str = "auto",
+        regularization: float | str = "auto",
+        bandwidth: float | str = "median",
+        n_inducing: int | None = None,
+        n_atoms: int = 1000,
+        max_rows: int = 5000,
+        standardize: bool = True,
+        reading: str = "smoothed",
+        random_state: Any = None,
+    ):
+        self.input_bandwidth = input_bandwidth
+        self.regularization = regularization
+        self.bandwidth = bandwidth
+        self.n_inducing = n_inducing
+        self.n_atoms = n_atoms
+        self.max_rows = max_rows
+        self.standardize = standardize
+        self.reading = reading
+        self.random_state = random_state
+
+    # --- training -----------------------------------------------------------------------------
+
+    def _train(self, datasets: Sequence[Encoded]) -> list[_Solved]:
+        self._check_parameters()
+        need_no_validation(datasets)
+        for data in datasets:
+            if self.n_inducing is None and len(data.x) > self.max_rows:
+                raise NkcmeError(
+                    f"{len(data.x)} distinct rows are more than max_rows={self.max_rows}, as time "
+                    "grows with their cube: give n_inducing, as n_inducing=500, or raise max_rows"
+                )
+        return [self._solve(data) for data in datasets]
+
+    def _solve(self, data: Encoded) -> _Solved:
+        counts = row_counts(data.weight, data.n_rows)
+        x = data.x.astype(np.float64)
+        condensed = condense(data.y, counts, self.n_atoms, data.seed)
+        bandwidth = (
+            median_distance(data.y, counts, data.seed)
+            if isinstance(self.bandwidth, str)
+            else float(self.bandwidth)
+        )
+        input_bandwidth, regularization = self._choose(x, counts, condensed, bandwidth, data.seed)
+        jitter = 0.0
+        if self.n_inducing is None:
+            anchors = x
+            operator, jitter = dual_operator(
+                gaussian(x, x, input_bandwidth), counts, regularization, condensed.shares
+            )
+        else:
+            chosen = np.random.default_rng(data.seed).choice(
+                len(x), min(self.n_inducing, len(x)), replace=False, p=counts / counts.sum()
+            )
+            anchors = x[np.sort(chosen)]
+            # The features of x in the span of the anchors' k(x_j, .) are k(x) times this root.
+            root = _inverse_root(gaussian(anchors, anchors, input_bandwidth))
+            operator = root @ primal_operator(
+                lambda rows: gaussian(rows, anchors, input_bandwidth) @ root,
+                x,
+                counts,
+                regularization,
+                condensed.shares,
+            )
+        if jitter:
+            warnings.warn(
+                f"KernelCME added a jitter of {jitter:.1e} to the diagonal of its system, which "
+                f"regularization={regularization:.1e} left numerically singular; raise it",
+                stacklevel=4,
+            )
+        return _Solved(
+            input_bandwidth, regularization, bandwidth, jitter, anchors, condensed.atoms, operator
+        )
+
+    def _choose(
+        self, x: np.ndarray, counts: np.ndarray, condensed: Condensed, bandwidth: float, seed: int
+    ) -> tuple[float, float]:
+        """The input bandwidth and lambda, given or by leave-one-out."""
+        given_bandwidth = not isinstance(self.input_bandwidth, str)
+        given_regularization = not isinstance(self.regularization, str)
+        if given_bandwidth and given_regularization:
+            return float(self.input_bandwidth), float(self.regularization)
+        bandwidths = (
+            np.array([self.input_bandwidth], np.float64)
+            if given_bandwidth
+            else median_distance(x, counts, seed) * BANDWIDTH_MULTIPLES
+        )
+        regularizations = (
+            np.array([self.regularization], np.float64) if given_regularization else REGULARIZATIONS
+        )
+        rows = np.arange(len(x))
+        if len(x) > LEAVE_ONE_OUT_ROWS:
+            rng = np.random.default_rng(seed)
+            rows = np.sort(rng.choice(len(x), LEAVE_ONE_OUT_ROWS, replace=False))
+        # K_Y = B K_atoms B', whose rank is low: a smooth kernel on an interval.
+        targets = condensed.shares[rows] @ _root(
+            gaussian(condensed.atoms, condensed.atoms, bandwidth)
+        )
+        scores = np.stack(
+            [
+                leave_one_out(gaussian(x[rows], x[rows], b), counts[rows], regularizations, targets)
+                for b in bandwidths
+            ]
+        )
+        best_bandwidth, best = np.unravel_index(np.argmin(scores), scores.shape)
+        return float(bandwidths[best_bandwidth]), float(regularizations[best])
+
+    def _accept(self, trained: _Solved) -> None:
+        self.input_bandwidth_ = trained.input_bandwidth
+        self.regularization_ = trained.regularization
+        self.bandwidth_ = trained.bandwidth
+        self.jitter_ = trained.jitter
+        self._anchors = trained.anchors
+        self._atoms = trained.atoms
+        self._operator = trained.operator
+
+    def _check_parameters(self) -> None:
+        need_word_or_positive("input_bandwidth", self.input_bandwidth, "auto")
+        need_word_or_positive("regularization", self.regularization, "auto")
+        need_word_or_positive("bandwidth", self.bandwidth, "median")
+        if self.n_inducing is not None:
+            need_whole("n_inducing", self.n_inducing)
+        need_whole("n_atoms", self.n_atoms, least=2)
+        need_whole("max_rows", self.max_rows)
+        need_one_of("reading", self.reading, READINGS)
+
+    # --- prediction ---------------------------------------------------------------------------
+
+    def _distribution(self, x: np.ndarray) -> Embedding:
+        near = partial(gaussian, b=self._anchors, bandwidth=self.input_bandwidth_)
+        return Embedding(
+            atoms=self._atoms,
+            weights=summing_to_one(near(x.astype(np.float64)) @ self._operator),
+            bandwidth=self.bandwidth_,
+            location=self.scaler_.location,
+            scale=self.scaler_.scale,
+            reading=self.reading,
+        )
+
+    def _herd(self, dist: Embedding, n_samples: int) -> np.ndarray:  # type: ignore[override]
+        return dist.herd(n_samples)
+
+    # --- files --------------------------------------------------------------------------------
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        config = {name: getattr(self, f"{name}_") for name in _NUMBERS}
+        return config, {name: getattr(self, f"_{name}") for name in _ARRAYS}
+
+    def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        try:
+            self._check_parameters()
+        except (TypeError, ValueError) as error:
+            raise ModelFileError(f"the parameters of this model are not usable: {error}") from error
+        for name in _NUMBERS:
+            value = config.get(name)
+            least = 0.0 if name == "jitter" else np.finfo(np.float64).tiny
+            if not isinstance(value, float) or not least <= value < np.inf:
+                raise ModelFileError(f"{name} must be a positive number; the file says {value!r}")
+        if set(arrays) != set(_ARRAYS):
+            raise ModelFileError(f"expected the arrays {', '.join(_ARRAYS)}")
+        n_anchors, n_atoms = (arrays[name].shape[:1] for name in ("anchors", "atoms"))
+        need_array(arrays, "anchors", (*n_anchors, self.encoder_.n_outputs))
+        need_array(arrays, "atoms", (*n_atoms, self.n_outputs_))
+        need_array(arrays, "operator", (*n_anchors, *n_atoms))
+        if not arrays["operator"].size:
+            raise ModelFileError("the arrays of this model are empty")
+        numbers = (config[name] for name in _NUMBERS)
+        self._accept(_Solved(*numbers, *(arrays[name] for name in _ARRAYS)))
+
+
+class _Solved(NamedTuple):
+    """What a fit comes to: a Gaussian of each anchor times the operator gives the weights."""
+
+    input_bandwidth: float
+    regularization: float
+    bandwidth: float
+    jitter: float
+    anchors: np.ndarray  # (n, p)
+    atoms: np.ndarray  # (m, d)
+    operator: np.ndarray  # (n, m)
+
+
+_NUMBERS = ("input_bandwidth", "regularization", "bandwidth", "jitter")
+_ARRAYS = ("anchors", "atoms", "operator")
+
+
+def gaussian(a: np.ndarray, b: np.ndarray, bandwidth: float) -> np.ndarray:
+    """exp(-|a_i - b_j|^2 / (2 bandwidth^2)) for points (n, p) and (m, p)."""
+    squares = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1) - 2.0 * (a @ b.T)
+    return np.exp(np.maximum(squares, 0.0) / (-2.0 * bandwidth**2))
+
+
+def _root(gram: np.ndarray) -> np.ndarray:
+    """R (n, r) with R R' = K to rounding, r its numerical rank."""
+    values, vectors = _spectrum(gram)
+    return vectors * np.sqrt(values)
+
+
+def _inverse_root(gram: np.ndarray) -> np.ndarray:
+    """R (n, r) with R R' the pseudo-inverse of K: smooth kernels have no more digits to invert."""
+    values, vectors = _spectrum(gram)
+    return vectors / np.sqrt(values)
+
+
+def _spectrum(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues that are more than rounding, and their vectors."""
+    values, vectors = eigh(gram)
+    kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
+    return values[kept], vectors[:, kept]

@@ -1,0 +1,1 @@
+"""Reports in HTML and pictures."""

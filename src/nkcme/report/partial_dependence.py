@@ -1,0 +1,138 @@
+"""How the prediction moves along one feature, the others held at their typical values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from nkcme.errors import TableError
+from nkcme.evaluation import Table, as_table
+from nkcme.tables.columns import is_missing
+from nkcme.tables.encoding import TableEncoder
+from nkcme.tables.files import to_frame
+
+#: The quantiles drawn: the median and the ends of the middle half and of the 90 % interval.
+FAN_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+#: Of more numeric columns than this only the first are tried for their influence.
+MAX_TRIED = 100
+
+
+@dataclass(frozen=True)
+class Fan:
+    """The predicted distribution of y at ``values`` of one feature."""
+
+    feature: str
+    values: np.ndarray  # (m,)
+    quantiles: np.ndarray  # (m, 5), at FAN_LEVELS
+    grid: np.ndarray  # (k,) of y
+    density: np.ndarray  # (m, k)
+
+    @property
+    def shade(self) -> np.ndarray:
+        """The density relative to the highest at the same place, (m, k), from 0 to 1."""
+        highest = self.density.max(axis=1, keepdims=True)
+        return self.density / np.where(highest > 0, highest, 1.0)
+
+
+class Features:
+    """The columns of (some rows of) a table, and tables like it in which one feature is moved.
+
+    Numeric columns are told as the encoder tells them. The typical value of a number is the median
+    and of anything else the most common; missing values count as neither.
+    """
+
+    def __init__(self, X: Any):
+        table = as_table(X)
+        kinds = [column.kind for column in TableEncoder.fit(X).columns]
+        self._keys = list(table.columns) if isinstance(table, nw.DataFrame) else None
+        self.names = [str(name) for name in self._keys or map("x{}".format, range(len(kinds)))]
+        self.columns = [_column(table, j, kind == "numeric") for j, kind in enumerate(kinds)]
+        self.kinds = kinds
+
+    @property
+    def moving(self) -> list[int]:
+        """The numeric columns that vary."""
+        return [
+            j
+            for j, (column, kind) in enumerate(zip(self.columns, self.kinds, strict=True))
+            if kind == "numeric" and np.nanmin(column) < np.nanmax(column)
+        ]
+
+    def position(self, feature: str | int) -> int:
+        """Where a feature is, by its name or place; it must be one that can be moved."""
+        known = feature in self.names or feature in range(len(self.names))
+        j = self.names.index(feature) if feature in self.names else feature
+        if not known or j not in self.moving:
+            able = ", ".join(repr(self.names[i]) for i in self.moving[:10]) or "none"
+            raise TableError(
+                f"{feature!r} is no numeric feature that varies in this table; these are: {able}"
+            )
+        return int(j)
+
+    def typical(self, n_rows: int) -> list[np.ndarray]:
+        """Columns of so many rows, all of them typical."""
+        return [np.full(n_rows, _typical(column), column.dtype) for column in self.columns]
+
+    def table(self, columns: list[np.ndarray]) -> Any:
+        """A table of these columns that a model takes like the original."""
+        if self._keys is not None:
+            return to_frame(dict(zip(self._keys, columns, strict=True)))
+        numeric = all(column.dtype != object for column in columns)
+        return np.stack(columns, axis=1, dtype=np.float64 if numeric else object)
+
+    def by_influence(self, model: Any) -> list[int]:
+        """The numeric columns that vary, first those which move the median most.
+
+        Moved is one feature at a time from its 5th to its 95th percentile, the others typical.
+        """
+        tried = self.moving[:MAX_TRIED]
+        if not tried:
+            return []
+        columns = self.typical(2 * len(tried))
+        for i, j in enumerate(tried):
+            columns[j][2 * i : 2 * i + 2] = np.nanquantile(self.columns[j], [0.05, 0.95])
+        medians = model.predict_dist(self.table(columns)).median().reshape(-1, 2)
+        change = np.abs(medians[:, 1] - medians[:, 0])
+        return [tried[i] for i in np.argsort(-change, kind="stable")]
+
+    def fan(
+        self, model: Any, j: int, *, n_values: int = 81, n_levels: int = 160, y: Any = None
+    ) -> Fan:
+        """The fan along column j; where ``y`` is given the grid of y reaches over it too."""
+        low, high = np.nanquantile(self.columns[j], [0.01, 0.99])
+        if low == high:
+            low, high = np.nanmin(self.columns[j]), np.nanmax(self.columns[j])
+        values = np.linspace(low, high, n_values)
+        columns = self.typical(n_values)
+        columns[j] = values
+        dist = model.predict_dist(self.table(columns))
+        reach = dist.ppf([0.01, 0.99])
+        if y is not None:
+            reach = np.append(reach, np.quantile(y, [0.005, 0.995]))
+        margin = 0.04 * np.ptp(reach)
+        grid = np.linspace(reach.min() - margin, reach.max() + margin, n_levels)
+        # The logarithm, because it is of the clipped density where weights are signed.
+        density = np.exp(dist.smoothed().logpdf(grid, grid=True))
+        return Fan(self.names[j], values, dist.ppf(FAN_LEVELS), grid, density)
+
+
+def _column(table: Table, j: int, numeric: bool) -> np.ndarray:
+    values = table[:, j]
+    plain = values.to_list() if isinstance(values, nw.Series) else values.tolist()
+    if numeric:
+        return np.array([np.nan if is_missing(value) else value for value in plain], np.float64)
+    column = np.empty(len(plain), object)
+    column[:] = plain
+    return column
+
+
+def _typical(column: np.ndarray) -> Any:
+    if column.dtype != object:
+        return np.nanmedian(column)
+    present = [value for value in column if not is_missing(value)]
+    return Counter(present).most_common(1)[0][0] if present else None

@@ -1,0 +1,74 @@
+"""Conformal intervals keep their promise, whatever the model."""
+
+import numpy as np
+import pytest
+
+from nkcme.calibration.conformal import ConformalIntervals
+from nkcme.distributions.embedding import Embedding
+from nkcme.errors import NkcmeError
+
+
+class Wrong:
+    """A model whose distributions are far too narrow, off centre and of bounded support."""
+
+    atoms = np.linspace(-0.2, 0.4, 40)
+
+    def predict_dist(self, X):
+        x = np.asarray(X)[:, 0]
+        weights = np.tile(np.hanning(42)[1:-1] / np.hanning(42).sum(), (len(x), 1))
+        return Embedding(self.atoms, weights, location=x[:, None], reading="atomic", bandwidth=0.01)
+
+    def predict_quantiles(self, X, alpha):
+        return self.predict_dist(X).ppf(alpha)
+
+
+def draw(rng, n):
+    x = rng.uniform(size=(n, 1))
+    return x, x[:, 0] + 0.1 * rng.standard_t(4, size=n)
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8])
+def test_coverage_is_at_least_what_is_promised(coverage):
+    """Split conformal covers with a probability from c to c + 1 / (n + 1), over everything drawn:
+    here by 1,000 repetitions of both, with 5 standard errors to spare."""
+    rng, n, n_new, repetitions = np.random.default_rng(0), 39, 5, 1000
+    model = Wrong()
+    covered = np.empty(repetitions)
+    for i in range(repetitions):
+        x, y = draw(rng, n + n_new)
+        intervals = ConformalIntervals(model).calibrate(x[:n], y[:n])
+        low, high = intervals.predict_interval(x[n:], coverage).T
+        covered[i] = np.mean((low <= y[n:]) & (y[n:] <= high))
+    margin = 5 * covered.std() / np.sqrt(repetitions)
+    assert coverage - margin < covered.mean() < coverage + 1 / (n + 1) + margin
+    # What the model itself promises it does not keep.
+    x, y = draw(rng, 20_000)
+    low, high = model.predict_quantiles(x, [0.5 - coverage / 2, 0.5 + coverage / 2]).T
+    assert np.mean((low <= y) & (y <= high)) < coverage - 0.05
+
+
+def test_more_than_rows_can_promise_has_no_bounds():
+    rng = np.random.default_rng(1)
+    x, y = draw(rng, 9)
+    intervals = ConformalIntervals(Wrong()).calibrate(x, y)
+    assert np.isfinite(intervals.predict_interval(x, 0.5)).all()
+    np.testing.assert_array_equal(intervals.predict_interval(x[:2], 0.95), [[-np.inf, np.inf]] * 2)
+
+
+def test_y_outside_all_that_was_thought_possible_has_no_bounds_either():
+    x = np.zeros((50, 1))
+    intervals = ConformalIntervals(Wrong()).calibrate(x, np.full(50, 9.0))
+    assert intervals.radius(0.5) == 0.5
+    assert np.isinf(intervals.predict_interval(x[:1], 0.5)).all()
+
+
+def test_the_rank_is_that_of_the_theory():
+    intervals = ConformalIntervals(Wrong())
+    with pytest.raises(NkcmeError, match="call calibrate"):
+        intervals.radius()
+    intervals.distances_ = np.arange(1, 20) / 100  # 19 rows
+    assert intervals.radius(0.9) == 0.18  # the 18th of 19, for 20 * 0.9 = 18
+    assert intervals.radius(0.91) == 0.19
+    assert intervals.radius(0.96) == np.inf
+    with pytest.raises(NkcmeError, match="coverage"):
+        intervals.radius(1.0)

@@ -1,0 +1,246 @@
+import html
+import os
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nkcme import NKCME, NkcmeError, metrics, presets
+from nkcme.report import model_report as report
+from nkcme.report.charts import plain
+from nkcme.report.model_report import spread_rows, write_report
+from support.browser import charts_of, figures, needs_browser, rendered
+from support.known_model import KnownModel, sample
+
+EVIL = "</script><img src=x onerror=\"document.title='hacked'\"><b>bold</b> %{x} $y$ ${body}"
+
+
+def evil_table(n=80):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            f"a {EVIL}": rng.normal(size=n),
+            "b & <i>c</i>": rng.normal(size=n),
+            "kind": rng.choice([EVIL, "plain"], n),
+            "flag": rng.random(n) > 0.5,
+        }
+    )
+    return X, X.iloc[:, 0].to_numpy() + 0.3 * rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The report of a tiny model on a table whose every text wants to be HTML."""
+    X, y = evil_table()
+    model = NKCME(
+        **presets.QUICK, epochs=2, hidden=(16,), n_atoms=30, validation_fraction=0.2, random_state=0
+    )
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(model.fit(X, y), X, y, path, title=f"title {EVIL}", target=f"target {EVIL}")
+    return path
+
+
+def known_report(tmp_path, n=200, **options):
+    X, y = sample(n)
+    write_report(KnownModel(), X, y, tmp_path / "r.html", **options)
+    return (tmp_path / "r.html").read_text("utf-8"), X, y
+
+
+# ------------------------------------------------------------------------------------ the content
+
+
+def test_every_section_is_there_and_the_file_is_small_and_alone(page):
+    text = page.read_text("utf-8")
+    for heading in ("How good", "single rows", "along a feature", "Predicted against actual",
+                    "taken at their word", "training go"):  # fmt: skip
+        assert re.search(f"<h2>[^<]*{heading}", text), heading
+    # 6 densities, 2 fans, predicted against actual, PIT, coverage, loss, bandwidth, validation
+    assert len(figures(text)) == 6 + 2 + 1 + 2 + 3
+    assert page.stat().st_size < 8e6
+    assert os.listdir(page.parent) == ["report.html"]
+    assert "default-src 'none'" in text  # the page may load nothing
+    assert not re.search(
+        r"<(script|link|img|iframe)[^>]+(src|href)=", text.partition("<script>")[0]
+    )
+
+
+def test_the_scores_are_those_of_all_rows_with_what_they_mean(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "MAX_POINTS", 50)
+    text, _, y = known_report(tmp_path)
+    for name in ("rmse", "crps", "nll", "qice", "coverage", "interval_width"):
+        assert html.escape(metrics.EXPLANATIONS[name]) in text
+    assert f"{100 * metrics.qice_floor(200):.2f}&nbsp;% for a perfect model on 200 rows" in text
+    assert f"{y.std():.4g} without the features" in text
+    assert "50 of them, chosen at random" in text
+
+
+def test_a_calibrated_model_and_a_wrong_one_get_the_verdict_they_deserve(tmp_path):
+    text, X, y = known_report(tmp_path, n=1000)
+    assert "as they should" in text
+    assert re.search(r"errs \d\d&nbsp;% less", text)
+    write_report(KnownModel(), X, y + 3, tmp_path / "r.html")
+    wrong = (tmp_path / "r.html").read_text("utf-8")
+    assert "too narrow or in the wrong place" in wrong
+    write_report(KnownModel(), -X, y, tmp_path / "r.html")
+    assert "errs more" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_rows_of_density_zero_are_counted(tmp_path):
+    X, y = sample(20)
+    y[:3] += 1000
+    write_report(KnownModel(), X, y, tmp_path / "r.html")
+    assert "3 true values had a predicted density of zero" in (tmp_path / "r.html").read_text()
+
+
+def test_a_model_without_a_history_has_no_training_section(tmp_path):
+    text, *_ = known_report(tmp_path)
+    assert "training go" not in text
+    assert len(figures(text)) == 6 + 2 + 1 + 2
+
+
+def test_charts_show_what_was_predicted_and_observed(tmp_path):
+    text, X, y = known_report(tmp_path, target="height (m)")
+    drawn = figures(text)
+    density, fan, against, pit, coverage = drawn[0], drawn[6], drawn[8], drawn[9], drawn[10]
+    interval, curve, truth = density.data
+    row = int(re.search(r"Row (\d+)", density.layout.title.text)[1]) - 1
+    assert truth.x[0] == y[row]
+    assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=0.02)
+    assert np.trapezoid(interval.y, interval.x) == pytest.approx(0.9, abs=0.01)
+    assert density.layout.xaxis.title.text == "height (m)"
+    assert {figure.layout.xaxis.range for figure in drawn[:6]} == {density.layout.xaxis.range}
+    assert fan.layout.xaxis.title.text == "x0"  # which moves the median, as x1 does not
+    np.testing.assert_array_equal(fan.data[1].x, X[:, 0])
+    assert sum(len(trace.x) for trace in against.data[1:]) == len(y)
+    assert sum(pit.data[0].y) == pytest.approx(100)
+    assert (coverage.data[-1].x[-1], coverage.data[-1].y[-1]) == (100, 100)
+
+
+def test_few_rows_and_tables_without_numbers_are_reported_too(tmp_path):
+    X, y = evil_table(40)
+    model = NKCME(**presets.QUICK, epochs=1, hidden=(8,), n_atoms=10, random_state=0).fit(
+        X[["kind", "flag"]], y
+    )
+    write_report(model, X[["kind", "flag"]], y, tmp_path / "r.html")
+    assert "along a feature" not in (tmp_path / "r.html").read_text("utf-8")
+    write_report(model, X[["kind", "flag"]][:1], y[:1], tmp_path / "r.html")
+    assert "All rows of the table" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_damaged_histories_are_left_out(tmp_path):
+    model = KnownModel()
+    model.history_ = {"step": np.arange(3), "loss": np.zeros((3, 2)), "bandwidth": np.zeros(2)}
+    write_report(model, *sample(10), tmp_path / "r.html")
+    assert "training go" not in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_chosen_rows_are_spread_over_medians_and_widths():
+    rng = np.random.default_rng(0)
+    median, width = rng.normal(size=300), rng.random(300)
+    chosen = spread_rows(median, width, 6)
+    assert len(set(chosen)) == 6
+    narrow, wide = chosen[::2], chosen[1::2]
+    assert np.all(width[narrow] < 0.25)
+    assert np.all(width[wide] > 0.75)
+    assert np.all(np.diff(median[narrow]) > 0)
+    assert spread_rows(median[:4], width[:4], 6).tolist() == [0, 1, 2, 3]
+
+
+# ------------------------------------------------------------------------------------- the safety
+
+
+def test_no_text_of_the_user_becomes_html(page):
+    text = page.read_text("utf-8")
+    body = text.partition("<body>")[2]
+    script = "<script>" + body.partition("<script>")[2]  # plotly's and the page's own
+    users = text.replace(script, "")
+    assert "<img" not in users
+    assert "<b>bold" not in users
+    assert "<i>c" not in users
+    assert html.escape(f"title {EVIL}") in users
+    assert len(re.findall("</script>", users)) == len(figures(text))
+
+
+def test_plain_text_is_shown_by_plotly_as_it_is():
+    assert plain("a<b>{x} $y$\n&") == "a&lt;b&gt;&#123;x&#125; &#36;y&#36; &amp;"
+    assert plain("x" * 99, 10) == "x" * 9 + "…"
+
+
+def test_half_a_surrogate_pair_does_not_cost_the_report(tmp_path):
+    text, *_ = known_report(tmp_path, title="\ud800 half", target="\udfff")
+    assert "? half" in text
+
+
+# --------------------------------------------------------------------------------------- the file
+
+
+@pytest.mark.parametrize("path", ["absent/r.html", "", "directory"])
+def test_a_path_that_cannot_be_written_is_told_in_one_line_before_the_work(tmp_path, path):
+    (tmp_path / "directory").mkdir()
+    model = KnownModel()
+    with pytest.raises(NkcmeError, match="cannot be written") as caught:
+        write_report(model, *sample(10), tmp_path / path)
+    assert "\n" not in str(caught.value)
+    assert model.largest_block == 0
+
+
+def test_devices_are_not_replaced_by_files():
+    with pytest.raises(NkcmeError, match="cannot be written"):
+        write_report(KnownModel(), *sample(10), os.devnull)
+
+
+def test_a_failure_leaves_the_old_report_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "r.html"
+    path.write_text("old")
+    with pytest.raises(NkcmeError, match="3 rows"):
+        write_report(KnownModel(), np.zeros((3, 1)), np.zeros(2), path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(NkcmeError, match="No space left"):
+        write_report(KnownModel(), *sample(10), path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["r.html"]
+
+
+# ------------------------------------------------------------------------------------ the browser
+
+
+@needs_browser
+def test_a_browser_draws_every_chart_without_a_network(page, tmp_path):
+    dom, console = rendered(page, tmp_path)
+    assert console == []
+    charts = charts_of(dom)
+    assert len(charts) == page.read_text("utf-8").count('<div class="chart"') == 13
+    for chart in charts:
+        assert 'class="main-svg"' in chart
+        marks = re.findall(r'<path class="(?:js-line|js-fill|point)"[^>]* d="M[^"]+"', chart)
+        marks += re.findall(r'class="point[^"]*"[^>]*><path d="M[^"]+"', chart)
+        marks += re.findall(r"<image [^>]*data:image/png", chart)
+        assert marks, chart[:300]
+    assert "<image" in charts[6]  # the shading of the fan
+    assert "<title>title &lt;/script&gt;" in dom  # and not "hacked"
+    assert "<img" not in dom.partition("<script>")[0]
+    drawn = "".join(charts)
+    assert "a &lt;/script&gt;&lt;img" in drawn or "b &amp; &lt;i&gt;c&lt;/i&gt;" in drawn
+    assert "target &lt;/script&gt;&lt;img" in drawn  # axes show names as they are
+
+
+@needs_browser
+def test_choosing_another_feature_draws_another_fan(page, tmp_path):
+    chosen = """<script>
+      const select = document.querySelector("select"); select.selectedIndex = 1;
+      select.dispatchEvent(new Event("change"));
+    </script></body>"""
+    changed = tmp_path / "changed.html"
+    changed.write_text(page.read_text("utf-8").replace("</body>", chosen), "utf-8")
+    dom, console = rendered(changed, tmp_path / "profile")
+    assert console == []
+    titles = re.findall(r'class="xtitle"[^>]*>([^<]*)<', charts_of(dom)[6])
+    names = list(evil_table()[0].columns)
+    options = [html.unescape(o) for o in re.findall("<option>(.*?)</option>", dom)]
+    assert set(options) == set(names[:2])
+    assert html.unescape(titles[0])[:8] == options[1][:8]

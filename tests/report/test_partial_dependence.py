@@ -1,0 +1,81 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.stats import norm
+
+from nkcme import TableError
+from nkcme.report.partial_dependence import FAN_LEVELS, Features
+from support.known_model import DEVIATION, SLOPE, KnownModel, sample
+
+
+def mixed_frame(n=40):
+    rng = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "number": rng.normal(size=n),
+            "count": pd.array([None, *range(n - 1)], dtype="Int64"),
+            "holes": [np.nan, *rng.normal(size=n - 1)],
+            "flag": [True] * (n - 1) + [False],
+            "text": ["b", "a", "a", *["c"] * (n - 3)],
+            "kind": pd.Categorical(["x", None] * (n // 2)),
+            "constant": 3.0,
+            "empty": [None] * n,
+        }
+    )
+
+
+@pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas])
+def test_numeric_columns_that_vary_can_be_moved_and_the_rest_stay_typical(convert):
+    frame = mixed_frame()
+    features = Features(convert(frame))
+    assert [features.names[j] for j in features.moving] == ["number", "count", "holes"]
+    typical = features.table(features.typical(2))
+    assert list(typical.columns) == list(frame.columns)
+    row = typical.iloc[0]
+    assert row["number"] == pytest.approx(frame["number"].median())
+    assert row["count"] == np.median(np.arange(39))
+    assert row["holes"] == pytest.approx(frame["holes"].median())
+    assert (row["flag"], row["text"], row["kind"], row["constant"]) == (True, "c", "x", 3.0)
+    assert row["empty"] is None
+
+
+def test_arrays_stay_arrays_and_their_columns_are_numbered():
+    features = Features(np.arange(12).reshape(4, 3))  # whole numbers must not round what is moved
+    assert features.names == ["x0", "x1", "x2"]
+    table = features.table(features.typical(2))
+    assert table.dtype == np.float64
+    np.testing.assert_array_equal(table, [[4.5, 5.5, 6.5]] * 2)
+    mixed = Features(np.array([["a", 1.0], ["a", 2.0]], dtype=object))
+    assert mixed.table(mixed.typical(1)).tolist() == [["a", 1.5]]
+
+
+def test_the_fan_of_a_known_model_has_its_quantiles_and_density():
+    X, y = sample(300)
+    fan = Features(X).fan(KnownModel(), 0, y=y)
+    expected = SLOPE * fan.values[:, None] + DEVIATION * norm.ppf(FAN_LEVELS)
+    np.testing.assert_allclose(fan.quantiles, expected, atol=1e-4)
+    density = norm.pdf(fan.grid, SLOPE * fan.values[:, None], DEVIATION)
+    np.testing.assert_allclose(fan.density, density, atol=1e-6)
+    assert (fan.values[0], fan.values[-1]) == pytest.approx(np.quantile(X[:, 0], [0.01, 0.99]))
+    assert fan.grid[0] < np.quantile(y, 0.005)
+    assert fan.shade.max(axis=1) == pytest.approx(1.0)
+
+
+def test_shading_is_empty_where_the_density_is_out_of_sight():
+    fan = Features(sample(20)[0]).fan(KnownModel(), 0, y=np.full(20, 1e9))
+    assert np.isfinite(fan.shade).all()
+
+
+def test_influence_puts_the_feature_that_matters_first():
+    X, _ = sample(100)
+    assert Features(X).by_influence(KnownModel()) == [0, 1]
+    assert Features(np.array([["a"], ["b"]], dtype=object)).by_influence(KnownModel()) == []
+
+
+def test_a_feature_is_found_by_name_or_place():
+    features = Features(mixed_frame())
+    assert features.position("holes") == features.position(2) == 2
+    for wrong in ("text", "constant", "nowhere", 5, -1, 99):
+        with pytest.raises(TableError, match="these are: 'number', 'count', 'holes'"):
+            features.position(wrong)

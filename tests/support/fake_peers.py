@@ -1,0 +1,87 @@
+"""Environments of peers that need no network: modules of a peer's name that fit in no time.
+
+The fakes predict N(x_1, 1), each by the interface of the package it stands for.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from benchmarks.experiments import peers, specs
+
+_NGBOOST = """
+import os
+from types import SimpleNamespace
+import numpy as np
+
+class NGBRegressor:
+    def __init__(self, n_estimators, random_state, verbose):
+        assert os.environ["OMP_NUM_THREADS"] == "1"
+        self.seed = random_state
+
+    def fit(self, X, y):
+        if self.seed == 1 and y[0] > 1e6:
+            raise ValueError("too large a y\\nfor seed 1")
+
+    def pred_dist(self, X):
+        return SimpleNamespace(params={"loc": X[:, 0], "scale": np.ones(len(X))})
+"""
+
+_QUANTILE_FOREST = """
+from statistics import NormalDist
+import numpy as np
+
+class RandomForestQuantileRegressor:
+    def __init__(self, n_estimators, random_state):
+        pass
+
+    def fit(self, X, y):
+        pass
+
+    def predict(self, X, quantiles):
+        if quantiles == "mean":
+            return X[:, 0]
+        return X[:, :1] + [NormalDist().inv_cdf(q) for q in quantiles]
+"""
+
+_TREEFFUSER = """
+import numpy as np
+
+class Treeffuser:
+    def __init__(self, n_jobs, seed):
+        assert n_jobs == 1
+        self.seed = seed
+
+    def fit(self, X, y):
+        pass
+
+    def sample(self, X, n):
+        return X[:, 0] + np.random.default_rng(self.seed).normal(size=(n, len(X)))
+"""
+
+_MODULES = {
+    "ngboost": ("ngboost", _NGBOOST),
+    "quantile-forest": ("quantile_forest", _QUANTILE_FOREST),
+    "treeffuser": ("treeffuser", _TREEFFUSER),
+}
+
+
+def make(home: Path) -> None:
+    """One environment with all three modules, under the name of each peer."""
+    for peer, (module, text) in _MODULES.items():
+        place = home / peers.folder(peer)
+        command = [sys.executable, "-m", "venv", "--without-pip", str(place)]
+        subprocess.run(command, check=True)
+        packages = Path(
+            sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)})
+        )
+        (packages / f"{module}.py").write_text(text)
+        # NumPy and scikit-learn are those of the environment that runs the tests.
+        (packages / "outside.pth").write_text(sysconfig.get_path("purelib"))
+        about = packages / f"{module}-9.9.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {peer}\nVersion: 9.9\n")
+        (place / peers.STAMP).write_text(specs.PEERS[peer].requirement)
