@@ -8,7 +8,6 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from nkcme.kernels import DensityKernel
@@ -69,23 +68,6 @@ class Atoms(eqx.Module):
         return cls(locations, jnp.asarray((high - low) / max(n - 1, 1)))
 
     @classmethod
-    def at_quantiles(cls, y: np.ndarray, weight: np.ndarray, n: int) -> Atoms:
-        """``n`` atoms in increasing order for targets (n_rows,): quantiles of a mixture, half y as
-        it is and half even over a range that is wider by a twentieth at either end, so that the
-        outermost y is no wall."""
-        low, high = closed_range(y)
-        room = 0.05 * (high - low)
-        order = np.argsort(y, kind="stable")
-        y, weight = y[order].astype(np.float64), weight[order]
-        below = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
-        points = np.union1d(np.linspace(low - room, high + room, 4 * n), y)
-        even = (points - points[0]) / (points[-1] - points[0])
-        share = 0.5 * even + 0.5 * np.interp(points, y, below, left=0.0, right=1.0)
-        return cls.points(
-            jnp.asarray(np.interp(np.linspace(0.0, 1.0, n), share, points)[:, None], jnp.float32)
-        )
-
-    @classmethod
     def points(cls, locations: Array, spread: Array | None = None) -> Atoms:
         """Atoms anywhere."""
         return cls(jnp.asarray(locations), None, spread)
@@ -135,11 +117,3 @@ class Atoms(eqx.Module):
 
     def _lags(self, spacing: Array) -> Array:
         return (spacing * jnp.arange(self.locations.shape[0]))[:, None]
-
-
-def closed_range(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The closed range of y; a single value gets a little room, for a grid needs a width."""
-    low, high = y.min(), y.max()
-    if low == high:
-        return low - 0.5, high + 0.5
-    return low, high

@@ -15,7 +15,8 @@ from scipy.stats import norm
 from sklearn.pipeline import Pipeline
 
 from nkcme import metrics
-from nkcme.distributions.base import BLOCK_ROWS, Distribution
+from nkcme.distributions.base import Distribution
+from nkcme.distributions.blocks import BLOCK_ROWS
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.encoding import as_target
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from nkcme.errors import NkcmeError
@@ -184,3 +186,15 @@ def kernel_class(name: str) -> type[DensityKernel]:
     if name not in KERNELS:
         raise NkcmeError(f"kernel must be one of {', '.join(sorted(KERNELS))}; got {name!r}")
     return KERNELS[name]
+
+
+def evaluate(name: str, method: str, bandwidth: float, argument: np.ndarray) -> np.ndarray:
+    """A method of a kernel in double precision, as NumPy's array."""
+    with jax.enable_x64(True):
+        return np.asarray(_evaluate(name, method, float(bandwidth), argument))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _evaluate(name: str, method: str, bandwidth: Array, argument: Array) -> Array:
+    """One compiled program: several times faster, and without temporary arrays."""
+    return getattr(kernel_class(name)(bandwidth), method)(argument)

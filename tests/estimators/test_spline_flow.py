@@ -266,7 +266,7 @@ def test_memory_is_bounded_by_blocks_of_rows(humps, monkeypatch):
     x, y = two_humps(30, 10)
     whole = humps.predict_dist(x)
     expected = whole.mean(), whole.crps(y), whole.logpdf(y)
-    monkeypatch.setattr("nkcme.distributions.flow.MAX_MEMORY", 2**20)
+    monkeypatch.setattr("nkcme.distributions.blocks.MAX_MEMORY", 2**20)
     seen = []
     transport = whole.transport
     from_normal = type(transport).from_normal
@@ -277,7 +277,7 @@ def test_memory_is_bounded_by_blocks_of_rows(humps, monkeypatch):
     )
     for ours, theirs in zip(expected, (whole.mean(), whole.crps(y), whole.logpdf(y)), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-    assert max(seen) * transport.numbers_a_point * 8 <= 2 * 2**20
+    assert max(seen) * transport.numbers_per_point * 8 <= 2 * 2**20
 
 
 def test_without_flowjax_one_line_names_the_extra(monkeypatch):

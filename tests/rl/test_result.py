@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nkcme.distributions.embedding import Embedding
-from nkcme.distributions.sample import Draws
+from nkcme.distributions.sample import SampleDistribution
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.model_files.files import read_model, write_model
 from nkcme.rl import C51, DQN, MMDQN, NKDQN, Settings, load
@@ -64,7 +64,7 @@ def test_a_saved_result_comes_back(name, tmp_path):
 @pytest.mark.parametrize("name", AGENTS)
 def test_return_distributions_are_those_of_the_network_in_the_environments_unit(name):
     result, agent = made(AGENTS[name]), AGENTS[name]
-    kind = Embedding if name in ("nkdqn", "c51") else Draws
+    kind = Embedding if name in ("nkdqn", "c51") else SampleDistribution
     for o, n in ((OBSERVATIONS, 6), (OBSERVATIONS[0], 1)):
         returns = result.return_distribution(o, 1)
         assert len(returns) == 2

@@ -1,10 +1,10 @@
-"""Recalibration: a monotone map of predicted probabilities, learned from honest predictions.
+"""The calibration map: a monotone map of predicted probabilities, fitted out of fold.
 
-Where F is the predicted distribution function, U = F(y | x) is uniform if predictions are
-calibrated. If it is distributed as R instead, then R(F(y | x)) is the calibrated one (Kuleshov,
-Fenner and Ermon, 2018). On the weights of an embedding this is a change of weights: sums of them
-from the left are mapped, and their differences are the new ones. Atoms and kernel stay, and
-quantiles cannot cross.
+Where F is the predicted CDF, the probability integral transform U = F(y | x) is uniform if the
+predictions are calibrated. If U has the CDF R instead, then R(F(y | x)) is calibrated (Kuleshov,
+Fenner and Ermon, 2018). For an embedding the map changes the weights: their cumulative sums are
+mapped, and the differences are the new weights. Atoms and kernel stay the same, and quantiles
+cannot cross.
 """
 
 from __future__ import annotations
@@ -13,25 +13,46 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import gammaln
 
 from nkcme.errors import NkcmeError
 
-#: Even steps of probability at which the map is kept.
+#: Even steps of probability at which the map is stored.
 N_STEPS = 100
 
-#: As many rows as these speak for the identity when a beta distribution is fitted to U.
-_ROWS_FOR_IDENTITY = 100.0
-#: And for that distribution when U is counted: as many of these as make the counts most likely. A
-#: few hundred rows then correct the middle and the spread, and only many bend the map in detail, or
-#: a shape that is far from any beta's.
-_ROWS_FOR_BETA = 500.0 * 2.0 ** np.arange(8)
+#: Pseudo-rows of a uniform U that are added when a beta distribution is fitted to U.
+_UNIFORM_ROWS = 100.0
+#: Candidates for the pseudo-rows of that beta distribution which are added to the counts of U; the
+#: likeliest is taken. A few hundred rows then correct the middle and the spread, and only many
+#: rows, or a shape far from any beta distribution, bend the map in detail.
+_BETA_ROWS = 500.0 * 2.0 ** np.arange(8)
 
 
 @dataclass(frozen=True, eq=False)
-class Recalibration:
-    """R, piecewise linear between even levels: ``values`` (N_STEPS + 1,) from zero to one."""
+class CalibrationMap:
+    """The map R of predicted to calibrated probabilities, linear between even levels.
+
+    Parameters
+    ----------
+    values : array_like of shape (n_steps + 1,)
+        R at even levels from 0 to 1: not decreasing, from zero to one.
+
+    Raises
+    ------
+    NkcmeError
+        If the values decrease, or do not start at zero and end at one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nkcme.calibration.calibration_map import CalibrationMap
+    >>> rng = np.random.default_rng(0)
+    >>> too_wide = CalibrationMap.fit(rng.beta(2, 2, size=5000))  # PIT values gather in the middle
+    >>> too_wide(np.array([0.05, 0.5, 0.95])).round(2)
+    array([0.01, 0.49, 0.99])
+    """
 
     values: np.ndarray
 
@@ -39,74 +60,127 @@ class Recalibration:
         values = np.asarray(self.values, np.float64)
         rises = values.ndim == 1 and len(values) > 1 and np.all(np.diff(values) >= 0)
         if not (rises and values[0] == 0.0 and abs(values[-1] - 1.0) < 1e-6):
-            raise NkcmeError("a recalibration must rise from zero to one")
+            raise NkcmeError("a calibration map must rise from zero to one")
         object.__setattr__(self, "values", np.minimum(values, 1.0))
 
     @classmethod
-    def fit(cls, pit: np.ndarray, weight: np.ndarray | None = None) -> Recalibration:
-        """From F(y | x) of rows that the predictions have not seen."""
-        return cls.from_counts(counts(pit, weight))
+    def fit(cls, pit: ArrayLike, weight: ArrayLike | None = None) -> CalibrationMap:
+        """The map for given values of F(y | x).
+
+        Parameters
+        ----------
+        pit : array_like of shape (n_rows,)
+            F(y | x) of rows that the predicting model was not fitted to.
+        weight : array_like of shape (n_rows,) or None
+            How many rows each row counts as; None for one each.
+
+        Returns
+        -------
+        CalibrationMap
+        """
+        return cls.from_counts(pit_counts(pit, weight))
 
     @classmethod
-    def from_counts(cls, seen: np.ndarray) -> Recalibration:
-        """From the rows (N_STEPS,) in each step of probability; negative ones count as none."""
-        seen = np.maximum(seen, 0.0)
-        smooth = np.diff(_beta_of(seen).cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
-        together = seen + _rows_for(smooth, seen) * smooth
+    def from_counts(cls, counts: np.ndarray) -> CalibrationMap:
+        """The map for given counts of F(y | x).
+
+        Parameters
+        ----------
+        counts : ndarray of shape (N_STEPS,)
+            The rows in each step of probability, from `pit_counts`; negative ones count as zero.
+
+        Returns
+        -------
+        CalibrationMap
+        """
+        counts = np.maximum(counts, 0.0)
+        smooth = np.diff(_beta_of(counts).cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
+        together = counts + _likeliest_rows(smooth, counts) * smooth
         values = np.concatenate([[0.0], np.cumsum(together)]) / together.sum()
         values[-1] = 1.0
         return cls(values)
 
     def __call__(self, probability: np.ndarray) -> np.ndarray:
-        """R at probabilities of any shape."""
+        """R at predicted probabilities.
+
+        Parameters
+        ----------
+        probability : ndarray
+            Probabilities, of any shape.
+
+        Returns
+        -------
+        ndarray of the same shape
+        """
         levels = np.linspace(0.0, 1.0, len(self.values))
         return np.interp(probability, levels, self.values)
 
     def of_weights(self, weights: np.ndarray) -> np.ndarray:
-        """The weights (n_rows, m), of atoms in increasing order and on the simplex, of which the
-        distribution function is R of what it was."""
+        """The weights whose CDF is R of the CDF of the given weights.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_rows, m)
+            Weights of atoms in increasing order, not negative.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, m)
+            Weights that sum to one.
+        """
         below = np.cumsum(np.asarray(weights, np.float64), axis=1)
         below = self(below / below[:, -1:])
         return np.diff(below, axis=1, prepend=0.0)
 
 
-def _beta_of(seen: np.ndarray) -> Any:
+def pit_counts(pit: ArrayLike, weight: ArrayLike | None = None) -> np.ndarray:
+    """The number of rows, or their weight, with F(y | x) in each step of probability, (N_STEPS,).
+
+    Parameters
+    ----------
+    pit : array_like of shape (n_rows,)
+        F(y | x) of each row.
+    weight : array_like of shape (n_rows,) or None
+        How many rows each row counts as; None for one each.
+    """
+    levels = np.linspace(0.0, 1.0, N_STEPS + 1)
+    return np.histogram(np.clip(pit, 0.0, 1.0), levels, weights=weight)[0].astype(np.float64)
+
+
+def extrapolated_counts(
+    single: np.ndarray, averaged: np.ndarray, n_averaged: int, n_members: int
+) -> np.ndarray:
+    """The counts to expect from the average of ``n_members`` predicted distributions.
+
+    ``single`` are the counts of one member, ``averaged`` those of the average of ``n_averaged``.
+    Averaging widens a distribution. To first order in the variance between members the counts are
+    linear in one over their number, so the change from one to a few members determines the change
+    from a few to all. With one averaged member nothing can be extrapolated, and ``averaged`` is
+    returned.
+    """
+    if n_averaged == 1:
+        return averaged
+    slope = (single - averaged) / (1.0 - 1.0 / n_averaged)
+    return averaged + slope * (1.0 / n_members - 1.0 / n_averaged)
+
+
+def _beta_of(counts: np.ndarray) -> Any:
     """The beta distribution with the mean and variance of rows counted in even steps."""
     middles = (np.arange(N_STEPS) + 0.5) / N_STEPS
-    rows = seen + _ROWS_FOR_IDENTITY / N_STEPS
+    rows = counts + _UNIFORM_ROWS / N_STEPS
     mean = np.average(middles, weights=rows)
-    # Within a step rows are spread evenly, which has a variance too.
+    # Plus the variance within a step, over which rows are spread evenly.
     variance = np.average(np.square(middles - mean), weights=rows) + 1.0 / (12.0 * N_STEPS**2)
     size = mean * (1.0 - mean) / variance - 1.0
     return stats.beta(max(mean * size, 0.05), max((1.0 - mean) * size, 0.05))
 
 
-def _rows_for(smooth: np.ndarray, seen: np.ndarray) -> float:
-    """How many rows to give to a smooth law of the steps: what makes the counts most likely if
-    their law is drawn from a Dirichlet distribution about it."""
-    rows = _ROWS_FOR_BETA[:, None] * np.maximum(smooth, 1e-9)
-    likely = np.sum(gammaln(rows + seen) - gammaln(rows), axis=1)
-    likely += gammaln(_ROWS_FOR_BETA) - gammaln(_ROWS_FOR_BETA + seen.sum())
-    return float(_ROWS_FOR_BETA[np.argmax(likely)])
+def _likeliest_rows(smooth: np.ndarray, counts: np.ndarray) -> float:
+    """The number of pseudo-rows of a smooth distribution of steps that makes the counts likeliest.
 
-
-def counts(pit: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """How many rows have their F(y | x) in each step of probability, (N_STEPS,)."""
-    levels = np.linspace(0.0, 1.0, N_STEPS + 1)
-    return np.histogram(np.clip(pit, 0.0, 1.0), levels, weights=weight)[0].astype(np.float64)
-
-
-def counts_of_more_members(
-    single: np.ndarray, mean: np.ndarray, n_averaged: int, n_members: int
-) -> np.ndarray:
-    """The counts to expect of the mean of all members' distributions.
-
-    ``single`` are those of a member alone, ``mean`` those of the mean of ``n_averaged``. To first
-    order in the variance between members counts change with one over their number: averaging
-    widens a distribution, and what it does from one to a few tells what it will do from a few to
-    all. With one there is nothing to tell, and ``mean`` comes back.
+    The distribution of the counts has a Dirichlet prior with the smooth one as its mean.
     """
-    if n_averaged == 1:
-        return mean
-    slope = (single - mean) / (1.0 - 1.0 / n_averaged)
-    return mean + slope * (1.0 / n_members - 1.0 / n_averaged)
+    rows = _BETA_ROWS[:, None] * np.maximum(smooth, 1e-9)
+    likely = np.sum(gammaln(rows + counts) - gammaln(rows), axis=1)
+    likely += gammaln(_BETA_ROWS) - gammaln(_BETA_ROWS + counts.sum())
+    return float(_BETA_ROWS[np.argmax(likely)])

@@ -1,7 +1,8 @@
-"""The face of every predicted distribution: a batch of them, one a row, with scipy's names.
+"""The interface of every predicted distribution: a batch of distributions, one per row.
 
-A subclass computes; this base validates, settles the axes and derives what follows. Axes are the
-same everywhere: draws first, (n_draws, n_rows[, d]); quantiles and intervals (n_rows, n).
+A subclass implements the underscored methods; the base checks arguments, arranges axes and derives
+everything else. Axes are the same everywhere: samples first, (n_samples, n_rows[, d]); quantiles
+and intervals (n_rows, n).
 """
 
 from __future__ import annotations
@@ -12,226 +13,316 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
+from nkcme.distributions.checks import (
+    arranged_points,
+    as_floats,
+    checked_coverage,
+    checked_size,
+)
 from nkcme.errors import NkcmeError
-
-#: Bytes that the temporary arrays of one method may take.
-MAX_MEMORY = 2**28
-
-#: Rows predicted at once; what is asked of them is kept, the rest is not.
-BLOCK_ROWS = 8192
 
 
 class Distribution(ABC):
-    """A batch of distributions of y, one a row; index it to choose rows."""
+    """A batch of predicted distributions of y, one per row.
+
+    Methods are named as in `scipy.stats`. ``len(dist)`` is the number of rows. Indexing with a
+    slice, a list of integers or a mask selects rows; an integer gives a batch of one row.
+
+    Points ``y`` of `pdf`, `logpdf` and `cdf` have one of these shapes, where points of d > 1
+    outputs have a last axis d in addition:
+
+    - ``(n_rows,)``: one point per row, result (n_rows,);
+    - a single number: the same point for all rows, result (n_rows,);
+    - ``(n_rows, m)``: m points per row, result (n_rows, m);
+    - ``(m,)`` with ``grid=True``: m points shared by all rows, result (n_rows, m).
+
+    A point that is NaN has the density, log density, probability and score NaN.
+    """
 
     @property
     @abstractmethod
     def n_rows(self) -> int:
-        """How many distributions these are."""
+        """The number of distributions."""
 
     @property
     @abstractmethod
     def n_outputs(self) -> int:
-        """The dimension of y."""
+        """The dimension d of y."""
 
     @abstractmethod
     def __getitem__(self, rows: Any) -> Distribution:
-        """The chosen rows; an integer gives a batch of one."""
+        """The selected rows; an integer gives a batch of one row."""
 
     def __len__(self) -> int:
         return self.n_rows
 
     def smoothed(self) -> Distribution:
-        """The reading that has a smooth density, where there are two."""
+        """The distribution with a smooth density, for drawing curves and for log-likelihoods.
+
+        Returns
+        -------
+        Distribution
+            The smoothed reading of an `Embedding`; any other distribution itself.
+        """
         return self
 
     def pdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
         """The density at ``y``.
 
-        ``y`` holds one value a row, (n_rows,), or several, (n_rows, m), or is one number for all.
-        With ``grid=True`` it is a grid (m,) shared by all rows and the result is (n_rows, m).
-        For outputs of dimension d > 1 a point has a last axis d: (n_rows, d), or a grid (m, d).
+        Parameters
+        ----------
+        y : array_like
+            Points, see the class description for their shapes.
+        grid : bool
+            Whether ``y`` is one list of points shared by all rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, m)
+
+        Raises
+        ------
+        NkcmeError
+            If the shape of ``y`` does not match the number of rows and outputs.
         """
         return self._at(self._pdf, y, grid)
 
     def logpdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
-        """The logarithm of the density; ``y`` as in `pdf`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.pdf(y, grid=grid))
+        """The logarithm of the density at ``y``, -inf where the density is zero.
+
+        Parameters
+        ----------
+        y : array_like
+            Points, as in `pdf`.
+        grid : bool
+            Whether ``y`` is one list of points shared by all rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, m)
+        """
+        return self._at(self._logpdf, y, grid)
 
     def cdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
-        """The probability of being at most ``y`` (in every output); ``y`` as in `pdf`."""
+        """The probability of a value of at most ``y``, in every output.
+
+        Parameters
+        ----------
+        y : array_like
+            Points, as in `pdf`.
+        grid : bool
+            Whether ``y`` is one list of points shared by all rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, m)
+        """
         return self._at(self._cdf, y, grid)
 
     def ppf(self, q: ArrayLike) -> np.ndarray:
-        """Quantiles (n_rows, len(q)), or (n_rows,) for one number; they never cross."""
+        """Quantiles at the levels ``q``. They never cross.
+
+        Parameters
+        ----------
+        q : float or array_like of shape (k,)
+            Levels from 0 to 1, in any order.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, k), or (n_rows,) for a single level
+
+        Raises
+        ------
+        NkcmeError
+            If a level is outside [0, 1], or if y has several outputs.
+        """
         self._need_one_output("a quantile")
-        levels = np.asarray(q, np.float64)
+        levels = as_floats("quantile levels", q)
         if levels.ndim > 1 or not np.all((levels >= 0) & (levels <= 1)):
             raise NkcmeError("quantile levels must be numbers from 0 to 1, in a list or alone")
-        values = self._ppf(np.atleast_1d(levels))
+        flat = np.atleast_1d(levels)
+        values, order = self._ppf(flat), np.argsort(flat)
+        # Rounding may let neighbouring quantiles cross in the last digit.
+        values[:, order] = np.maximum.accumulate(values[:, order], axis=1)
         return values[:, 0] if levels.ndim == 0 else values
 
     def median(self) -> np.ndarray:
-        """The 0.5 quantile."""
+        """The 0.5 quantile.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
         return self.ppf(0.5)
 
     def interval(self, coverage: float = 0.9) -> np.ndarray:
-        """The central interval (n_rows, 2) that holds ``coverage`` of the probability."""
-        if not 0 < coverage < 1:
-            raise NkcmeError(f"coverage must lie between 0 and 1, as 0.9 does; got {coverage}")
-        return self.ppf([(1 - coverage) / 2, (1 + coverage) / 2])
+        """The central interval that contains y with probability ``coverage``.
 
-    @abstractmethod
+        Parameters
+        ----------
+        coverage : float
+            One number between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            The quantiles at (1 - coverage) / 2 and (1 + coverage) / 2.
+
+        Raises
+        ------
+        NkcmeError
+            If ``coverage`` is not one number between 0 and 1.
+        """
+        level = checked_coverage(coverage)
+        return self.ppf([(1 - level) / 2, (1 + level) / 2])
+
     def mean(self) -> np.ndarray:
-        """The expectation of y."""
+        """The expectation of y.
 
-    @abstractmethod
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, d) for d > 1 outputs
+        """
+        return self._squeeze(self._mean())
+
     def var(self) -> np.ndarray:
-        """The variance of y, output by output."""
+        """The variance of y, for each output.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, d) for d > 1 outputs
+        """
+        with np.errstate(over="ignore"):  # the square of units of 1e200 is infinite
+            return np.square(self.std())
 
     def std(self) -> np.ndarray:
-        """The standard deviation of y, output by output."""
-        return np.sqrt(self.var())
+        """The standard deviation of y, for each output.
 
-    @abstractmethod
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, d) for d > 1 outputs
+        """
+        return self._squeeze(self._std())
+
     def mode(self) -> np.ndarray:
-        """The y of the highest density."""
+        """The y of the highest density.
 
-    @abstractmethod
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, d) for d > 1 outputs
+        """
+        return self._squeeze(self._mode())
+
     def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
-        """``size`` independent draws a row, draws first: (size, n_rows[, d])."""
+        """Independent samples of y.
 
-    @abstractmethod
+        Parameters
+        ----------
+        size : int
+            Samples per row.
+        random_state : int, RandomState or None
+            The seed, or the generator to use.
+
+        Returns
+        -------
+        ndarray of shape (size, n_rows), or (size, n_rows, d) for d > 1 outputs
+
+        Raises
+        ------
+        NkcmeError
+            If ``size`` is not a whole number of at least 0.
+        """
+        size = checked_size(size)
+        return self._squeeze(self._rvs(size, check_random_state(random_state)))
+
     def crps(self, y: ArrayLike) -> np.ndarray:
-        """The continuous ranked probability score of one ``y`` a row; lower is better."""
+        """The continuous ranked probability score of one ``y`` per row; lower is better.
 
-    # What a subclass gives: points arrive as (n_rows or 1, m, d) and leave as (n_rows, m).
+        It is the integral of (F(t) - 1{t >= y})^2 dt with F the `cdf`, in units of y.
 
-    @abstractmethod
-    def _pdf(self, y: np.ndarray) -> np.ndarray: ...
+        Parameters
+        ----------
+        y : array_like of shape (n_rows,)
+            The observed values.
 
-    @abstractmethod
-    def _cdf(self, y: np.ndarray) -> np.ndarray: ...
+        Returns
+        -------
+        ndarray of shape (n_rows,)
 
-    @abstractmethod
-    def _ppf(self, q: np.ndarray) -> np.ndarray: ...
-
-    # What subclasses share.
-
-    def _one_y_a_row(self, y: ArrayLike) -> np.ndarray:
-        """The ``y`` (n_rows,) of a score that needs one a row, and one output."""
+        Raises
+        ------
+        NkcmeError
+            If ``y`` has another shape, or if y has several outputs.
+        """
         self._need_one_output("the CRPS")
-        points = np.asarray(y, np.float64)
-        if points.shape != (self.n_rows,):
-            raise NkcmeError(f"expected one y for each of {self.n_rows} rows; got {points.shape}")
-        return points
+        observed = as_floats("y", y)
+        if observed.shape != (self.n_rows,):
+            raise NkcmeError(f"expected one y for each of {self.n_rows} rows; got {observed.shape}")
+        missing = np.isnan(observed)
+        scores = self._crps(np.where(missing, 0.0, observed))
+        return np.where(missing, np.nan, scores)
+
+    # What a subclass implements. Points have the shape (n_rows or 1, m, d) and no NaN.
+
+    @abstractmethod
+    def _pdf(self, y: np.ndarray) -> np.ndarray:
+        """The density at points: (n_rows, m)."""
+
+    def _logpdf(self, y: np.ndarray) -> np.ndarray:
+        """The log density at points: (n_rows, m)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self._pdf(y))
+
+    @abstractmethod
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        """The CDF at points: (n_rows, m)."""
+
+    @abstractmethod
+    def _ppf(self, q: np.ndarray) -> np.ndarray:
+        """Quantiles of one output at levels (k,): (n_rows, k)."""
+
+    @abstractmethod
+    def _mean(self) -> np.ndarray:
+        """(n_rows, d)."""
+
+    @abstractmethod
+    def _std(self) -> np.ndarray:
+        """(n_rows, d)."""
+
+    @abstractmethod
+    def _mode(self) -> np.ndarray:
+        """(n_rows, d)."""
+
+    @abstractmethod
+    def _rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
+        """Samples (size, n_rows, d)."""
+
+    @abstractmethod
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        """The score of one output at y (n_rows,): (n_rows,)."""
 
     def _squeeze(self, values: np.ndarray) -> np.ndarray:
-        """Without the last axis, that of the outputs, where there is one output."""
+        """``values`` without their last axis, that of the outputs, where there is one output."""
         return values[..., 0] if self.n_outputs == 1 else values
-
-    def _in_blocks(
-        self, f: Callable[..., np.ndarray], *arrays: np.ndarray, at_once: int
-    ) -> np.ndarray:
-        """f(distribution, *arrays), so many rows at once: (n_rows, ...)."""
-        at_once = max(1, at_once)
-        if self.n_rows <= at_once:
-            return f(self, *arrays)
-        return np.concatenate(
-            [
-                f(self[i : i + at_once], *(a[i : i + at_once] for a in arrays))
-                for i in range(0, self.n_rows, at_once)
-            ]
-        )
 
     def _need_one_output(self, what: str) -> None:
         if self.n_outputs != 1:
             raise NkcmeError(
-                f"{what} has a meaning for one output only, and this distribution has "
-                f"{self.n_outputs}: draw with rvs and summarise each output"
+                f"{what} is defined for one output only, and this distribution has "
+                f"{self.n_outputs}: sample with rvs and summarise each output"
             )
 
     def _at(
         self, function: Callable[[np.ndarray], np.ndarray], y: ArrayLike, grid: bool
     ) -> np.ndarray:
-        """Bring ``y`` to (n_rows or 1, m, d), call, and give back the shape that was asked for."""
-        points = np.asarray(y, np.float64)
-        d, n = self.n_outputs, self.n_rows
-        if d == 1:
-            points = points[..., None]
-        if points.shape[-1:] != (d,):
-            raise NkcmeError(f"a point has {d} outputs in its last axis; got shape {points.shape}")
-        lead = points.shape[:-1]
-        if grid:
-            if len(lead) != 1:
-                raise NkcmeError(f"a grid is one list of points; got shape {np.shape(y)}")
-            return function(points[None])
-        if lead == () or lead == (n,):
-            points = np.broadcast_to(points, (n, d))
-            return function(points[:, None, :])[:, 0]
-        if len(lead) == 2 and lead[0] == n:
-            return function(points)
-        raise NkcmeError(
-            f"expected one y for each of {n} rows, got shape {np.shape(y)}; "
-            "for points shared by all rows pass grid=True"
-        )
-
-
-class Standardised(Distribution):
-    """A batch whose mathematics is done in standard units z, with y = location + scale z."""
-
-    location: Any  # a number, or an array (d,) or (n_rows, d); settled, (1 or n_rows, d)
-    scale: Any
-
-    def _settle_units(self) -> None:
-        """Check ``location`` and ``scale`` and bring them to (1 or n_rows, d)."""
-        n, d = self.n_rows, self.n_outputs
-        for name in ("location", "scale"):
-            units = np.atleast_2d(np.asarray(getattr(self, name), np.float64))
-            if units.ndim != 2 or len(units) not in (1, n) or units.shape[1] not in (1, d):
-                raise NkcmeError(
-                    f"{name} must be a number or an array ({d},) or ({n}, {d}); got shape "
-                    f"{np.shape(getattr(self, name))}"
-                )
-            object.__setattr__(self, name, np.broadcast_to(units, (len(units), d)))
-        if not np.all(self.scale > 0):
-            raise NkcmeError(f"the scale must be positive; got {np.min(self.scale)}")
-
-    def _units_of(self, rows: Any) -> dict[str, Any]:
-        """The units of chosen rows."""
-        units = {"location": self.location, "scale": self.scale}
-        return {name: u[rows] if len(u) > 1 else u for name, u in units.items()}
-
-    def _to_standard(self, y: np.ndarray) -> np.ndarray:
-        """z from points (n_rows or 1, m, d) of y."""
-        return (y - self.location[:, None]) / self.scale[:, None]
-
-    def _from_standard(self, z: np.ndarray) -> np.ndarray:
-        """y from z, (n_rows or 1, d) or (n_rows, m, d); the last axis goes for one output."""
-        middle = (slice(None), None) if z.ndim == 3 else (slice(None),)
-        return self._squeeze(self.location[middle] + self.scale[middle] * z)
-
-
-def as_rows(rows: Any) -> Any:
-    """What chooses rows of an array and leaves them an axis: an integer becomes a list of one."""
-    return [rows] if isinstance(rows, int | np.integer) else rows
-
-
-def by_points(
-    f: Callable[[np.ndarray], np.ndarray], points: np.ndarray, *, at_once: int
-) -> np.ndarray:
-    """f at points (n_rows or 1, m, d), so many of the m at once: (n_rows, m)."""
-    at_once = max(1, at_once)
-    if points.shape[1] <= at_once:
-        return f(points)
-    parts = range(0, points.shape[1], at_once)
-    return np.concatenate([f(points[:, i : i + at_once]) for i in parts], axis=1)
-
-
-def checked_size(size: int) -> int:
-    """A number of draws."""
-    if size < 0:
-        raise NkcmeError(f"the number of draws must not be negative; got {size}")
-    return size
+        """``function`` at the points ``y``, in the shape that belongs to theirs."""
+        points, one_per_row = arranged_points(y, self.n_rows, self.n_outputs, grid)
+        missing = np.isnan(points).any(axis=-1)
+        if missing.any():
+            points = np.where(missing[..., None], 0.0, points)
+        values = function(points)
+        if missing.any():
+            values = np.where(missing, np.nan, values)
+        return values[:, 0] if one_per_row else values

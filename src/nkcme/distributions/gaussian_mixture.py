@@ -1,41 +1,53 @@
-"""Mixtures of Gaussians, which mixture density networks predict: everything in closed form."""
+"""Mixtures of Gaussians with diagonal covariances, in closed form."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import erf, logsumexp, ndtr, ndtri
-from sklearn.utils import check_random_state
 
-from nkcme.distributions.base import (
-    MAX_MEMORY,
-    Standardised,
-    as_rows,
-    by_points,
-    checked_size,
-)
+from nkcme.distributions.checks import as_rows
+from nkcme.distributions.gaussian_mixture_mode import highest_mode
+from nkcme.distributions.location_scale import LocationScale
 from nkcme.distributions.piecewise import choose
+from nkcme.distributions.root_finding import bracketed_newton
 from nkcme.errors import NkcmeError
 
-#: The tail beyond ``ppf(0)`` and ``ppf(1)``, which are finite as an `Embedding`'s are.
+#: The probability beyond ``ppf(0)`` and ``ppf(1)``, which are finite as those of an `Embedding`.
 TAIL = 1e-12
 
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2 * np.pi)
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianMixture(Standardised):
-    """sum_k w_k N(m_k, diag(s_k^2)) for a batch of rows.
+class GaussianMixture(LocationScale):
+    """A mixture sum_k w_k N(m_k, diag(s_k^2)) for each row, as mixture density networks predict it.
 
-    ``log_weights`` (n_rows, K) need not be normalised: a network's logits will do, and -inf is a
-    weight of zero. ``means`` and ``stds`` are (n_rows, K, d), or (n_rows, K) for one output, in
-    standard units z, and y = location + scale z, where location and scale are numbers, or arrays
-    (d,) or (n_rows, d).
+    Parameters
+    ----------
+    log_weights : array_like of shape (n_rows, K)
+        Logarithms of the weights. They need not be normalised, so a network's logits are valid;
+        -inf is a weight of zero.
+    means, stds : array_like of shape (n_rows, K, d), or (n_rows, K) for one output
+        Means and standard deviations of the components, in standard units z.
+    location, scale : float or array_like of shape (d,) or (n_rows, d)
+        The units: y = location + scale z.
+
+    Notes
+    -----
+    Every method is exact up to rounding. `logpdf` does not underflow. `ppf` inverts `cdf` by
+    Newton's method within a bracket. `mode` climbs from the mean of each component and returns the
+    highest maximum found. `crps` is the closed form of Grimit et al. (2006).
+
+    Examples
+    --------
+    >>> from nkcme.distributions.gaussian_mixture import GaussianMixture
+    >>> dist = GaussianMixture([[0.0, 0.0]], means=[[-1.0, 1.0]], stds=[[0.5, 0.5]])
+    >>> dist.mean(), dist.var()
+    (array([0.]), array([1.25]))
     """
 
     log_weights: np.ndarray
@@ -63,26 +75,29 @@ class GaussianMixture(Standardised):
             bad = stds[~((stds > 0) & (stds < np.inf))][0]
             raise NkcmeError(f"the standard deviations must be positive numbers; got {bad}")
         if not np.all(np.isfinite(log_weights.max(axis=1))):
-            raise NkcmeError("each row needs a log weight that is a number, and none NaN or +inf")
+            raise NkcmeError("each row needs a finite log weight, and none that is NaN or +inf")
         for name, value in (("log_weights", log_weights), ("means", means), ("stds", stds)):
             object.__setattr__(self, name, value)
-        self._settle_units()
+        self._check_units()
 
     @property
     def n_rows(self) -> int:
+        """The number of distributions."""
         return self.means.shape[0]
 
     @property
     def n_components(self) -> int:
+        """The number K of components."""
         return self.means.shape[1]
 
     @property
     def n_outputs(self) -> int:
+        """The dimension d of y."""
         return self.means.shape[2]
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """The weights (n_rows, K) of the components; they sum to one."""
+        """The weights (n_rows, K) of the components, which sum to one."""
         return np.exp(self._log_weights)
 
     @cached_property
@@ -105,93 +120,32 @@ class GaussianMixture(Standardised):
             f"{self.n_outputs} outputs)"
         )
 
-    # --- the distribution -------------------------------------------------------------------
-
-    def logpdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
-        """The logarithm of the density, also where the density itself is too small for a float;
-        ``y`` as in `pdf`."""
-        return self._at(self._logpdf, y, grid)
-
-    def mean(self) -> np.ndarray:
-        """sum_k w_k m_k."""
-        return self._from_standard(self._mean)
-
-    def var(self) -> np.ndarray:
-        """The variance between the components and within them, output by output."""
-        with np.errstate(over="ignore"):  # units of 1e200, say, have an infinite square
-            return np.square(self.std())
-
-    def std(self) -> np.ndarray:
-        """The root of `var`, output by output."""
-        parts = np.stack([self.means - self._mean[:, None], self.stds])
-        parts[:, self.weights == 0] = 0.0
-        largest = np.abs(parts).max(axis=(0, 2))  # divided by first, so that no square overflows
-        squares = np.square(parts / largest[:, None]).sum(axis=0)
-        root = largest * np.sqrt(np.sum(self.weights[..., None] * squares, axis=1))
-        return self._squeeze(root * self.scale)
-
-    def mode(self) -> np.ndarray:
-        """The y of the highest density: from each component's mean uphill, and then the best."""
-        per_row = self.n_outputs * self.n_components * (self.n_components + self.n_outputs)
-        z = self._in_blocks(lambda e: e._standard_mode(), at_once=MAX_MEMORY // (64 * per_row))
-        return self._from_standard(z)
-
-    def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
-        """Independent draws (size, n_rows[, d])."""
-        rng = check_random_state(random_state)
-        uniform = rng.uniform(size=(self.n_rows, checked_size(size)))
-        normal = rng.standard_normal((self.n_rows, size, self.n_outputs))
-        per_row = 4 * (self.n_components + size * self.n_outputs)
-        y = self._in_blocks(
-            lambda e, u, n: e._draw(u, n), uniform, normal, at_once=MAX_MEMORY // (8 * per_row)
-        )
-        return np.moveaxis(y, 1, 0)
-
-    def crps(self, y: ArrayLike) -> np.ndarray:
-        """The integral of (F(t) - 1{t >= y})^2 dt in closed form; one ``y`` a row.
-
-        Grimit et al. (2006): sum_k w_k A(y - m_k, s_k) - 1/2 sum_kl w_k w_l A(m_k - m_l, s_kl) with
-        s_kl^2 = s_k^2 + s_l^2 and A(m, s) = E|N(m, s^2)|.
-        """
-        with np.errstate(over="ignore"):  # a y that is infinitely far in units of z
-            z = (self._one_y_a_row(y)[:, None] - self.location) / self.scale
-        per_row = 6 * self.n_components**2
-        scores = self._in_blocks(
-            lambda e, v: e._standard_crps(v), z, at_once=MAX_MEMORY // (8 * per_row)
-        )
-        return (scores * self.scale)[:, 0]
-
-    # --- the mathematics, in standard units: points (n_rows or 1, m, d) -> (n_rows, m) -----------
+    # --- density and CDF: points (n_rows or 1, m, d) -> (n_rows, m) -------------------------------
 
     def _pdf(self, y: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):  # units of 1e-300 and narrower components than one
+        with np.errstate(over="ignore"):  # units of 1e-300 and narrow components
             return np.exp(self._logpdf(y))
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        volume = np.log(self.scale).sum(axis=1)[:, None]
-        return self._by_points(lambda e, z: e._standard_logpdf(z), y) - volume
+        return self._in_blocks(lambda e, z: e.standard_logpdf(z), y) - self._log_volume()
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return self._by_points(lambda e, z: e._standard_cdf(z), y)
+        return self._in_blocks(lambda e, z: e._standard_cdf(z), y)
 
-    def _ppf(self, q: np.ndarray) -> np.ndarray:
-        per_row = 8 * len(q) * self.n_components
-        z = self._in_blocks(lambda e: e._standard_ppf(q), at_once=MAX_MEMORY // (8 * per_row))
-        return self._from_standard(z[..., None])
+    def _in_blocks(self, f: Any, y: np.ndarray) -> np.ndarray:
+        numbers = 4 * self.n_components * self.n_outputs
+        return self._map_points(f, y, numbers_per_point=numbers)
 
-    @property
-    def _mean(self) -> np.ndarray:
-        return np.sum(self.weights[..., None] * self.means, axis=1)
-
-    def _log_components(self, z: np.ndarray) -> np.ndarray:
-        """log w_k + log N(z; m_k, s_k^2), (n_rows, m, K)."""
+    def log_components(self, z: np.ndarray) -> np.ndarray:
+        """log w_k + log N(z; m_k, s_k^2) at points in standard units: (n_rows, m, K)."""
         with np.errstate(over="ignore"):  # beyond 1e154 deviations the density is zero
             square = np.square((z[:, :, None] - self.means[:, None]) / self.stds[:, None])
         peak = self._log_weights - np.sum(np.log(self.stds) + _LOG_ROOT_TWO_PI, axis=2)
         return peak[:, None] - 0.5 * square.sum(axis=3)
 
-    def _standard_logpdf(self, z: np.ndarray) -> np.ndarray:
-        parts = self._log_components(z)
+    def standard_logpdf(self, z: np.ndarray) -> np.ndarray:
+        """The log density of z at points in standard units: (n_rows, m)."""
+        parts = self.log_components(z)
         highest = parts.max(axis=2, keepdims=True)
         highest[np.isneginf(highest)] = 0.0
         with np.errstate(divide="ignore"):
@@ -202,124 +156,83 @@ class GaussianMixture(Standardised):
             below = ndtr((z[:, :, None] - self.means[:, None]) / self.stds[:, None]).prod(axis=3)
         return np.minimum(np.sum(self.weights[:, None] * below, axis=2), 1.0)
 
+    # --- quantiles, moments, samples and scores ---------------------------------------------------
+
     def _standard_ppf(self, q: np.ndarray) -> np.ndarray:
-        """By Newton's steps within a bracket that shrinks, halved where a step would leave it and
-        at every third step in any case, so that the end is certain."""
+        numbers = 8 * len(q) * self.n_components
+        return self._map_rows(lambda e: e._quantiles(q), numbers_per_row=numbers)
+
+    def _quantiles(self, q: np.ndarray) -> np.ndarray:
         levels = np.clip(q, TAIL, 1.0 - TAIL)
-        sign = np.where(levels > 0.5, -1.0, 1.0)  # the upper half from above: tails keep digits
-        tail = np.where(levels > 0.5, 1.0 - levels, levels)
+        upper = levels > 0.5
+        sign = np.where(upper, -1.0, 1.0)  # the upper half by its upper tail, to keep its digits
+        tail = np.where(upper, 1.0 - levels, levels)
+        means, stds = self.means[..., 0], self.stds[..., 0]
+
+        def evaluate(z: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            r, k = np.nonzero(active)
+            with np.errstate(over="ignore"):
+                u = (z[active][:, None] - means[r]) / stds[r]
+            mass = np.sum(self.weights[r] * ndtr(sign[k, None] * u), axis=1)
+            # Newton's step for the logarithm of the tail, which is nearly a parabola where the
+            # tail itself is flat.
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                density = np.exp(-0.5 * u * u - _LOG_ROOT_TWO_PI) / stds[r]
+                slope = np.sum(self.weights[r] * density, axis=1)
+                newton = z[active] - sign[k] * np.log(mass / tail[k]) * mass / slope
+            errors, steps = np.zeros(z.shape), np.zeros(z.shape)
+            errors[active], steps[active] = sign[k] * (mass - tail[k]), newton
+            return errors, steps
+
         # A mixture's quantile lies between those of its components.
         each = self.means + self.stds * ndtri(levels)  # (n_rows, K, len(q))
-        there = (self.weights > 0)[..., None]
-        low = np.where(there, each, np.inf).min(axis=1).ravel()
-        high = np.where(there, each, -np.inf).max(axis=1).ravel()
-        z = np.clip(np.sum(self.weights[..., None] * each, axis=1).ravel(), low, high)
-        row, level = (i.ravel() for i in np.indices((self.n_rows, len(q))))
-        active, step = np.arange(len(z)), 0
-        while len(active):
-            at, r, k = z[active], row[active], level[active]
-            with np.errstate(over="ignore"):
-                u = (at[:, None] - self.means[r, :, 0]) / self.stds[r, :, 0]
-            mass = np.sum(self.weights[r] * ndtr(sign[k, None] * u), axis=1)
-            error = sign[k] * (mass - tail[k])
-            low[active] = np.where(error <= 0, at, low[active])
-            high[active] = np.where(error >= 0, at, high[active])
-            lo, hi = low[active], high[active]
-            middle = 0.5 * lo + 0.5 * hi
-            new = middle
-            if step % 3 < 2:
-                # Of the tail's logarithm, which is nearly a parabola where the tail itself is flat.
-                with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                    density = np.exp(-0.5 * u * u - _LOG_ROOT_TWO_PI) / self.stds[r, :, 0]
-                    slope = np.sum(self.weights[r] * density, axis=1)
-                    newton = at - sign[k] * np.log(mass / tail[k]) * mass / slope
-                new = np.where((newton > lo) & (newton < hi), newton, middle)
-            going = (np.abs(error) > 1e-13 * tail[k]) & (lo < middle) & (middle < hi)
-            active, step = active[going], step + 1
-            z[active] = new[going]
-        values = z.reshape(self.n_rows, len(q))
-        order = np.argsort(q)
-        values[:, order] = np.maximum.accumulate(values[:, order], axis=1)  # whatever rounding did
-        return values
+        present = (self.weights > 0)[..., None]
+        low = np.where(present, each, np.inf).min(axis=1)
+        high = np.where(present, each, -np.inf).max(axis=1)
+        start = np.clip(np.sum(self.weights[..., None] * each, axis=1), low, high)
+        return bracketed_newton(evaluate, start, low, high, tolerance=1e-13 * tail)
+
+    def _standard_mean(self) -> np.ndarray:
+        return np.sum(self.weights[..., None] * self.means, axis=1)
+
+    def _standard_std(self) -> np.ndarray:
+        parts = np.stack([self.means - self._standard_mean()[:, None], self.stds])
+        parts[:, self.weights == 0] = 0.0
+        largest = np.abs(parts).max(axis=(0, 2))  # divided by first, so that no square overflows
+        squares = np.square(parts / largest[:, None]).sum(axis=0)
+        return largest * np.sqrt(np.sum(self.weights[..., None] * squares, axis=1))
 
     def _standard_mode(self) -> np.ndarray:
-        # The mean shift of a Gaussian mixture is its EM step: the density never falls.
-        z = self.means
-        precision = np.square(self.stds.min(axis=1, keepdims=True) / self.stds)  # relative, (n,K,d)
-        for _ in range(20):
-            pull = self._shares(z)[..., None] * precision[:, None]  # (n_rows, starts, K, d)
-            with np.errstate(invalid="ignore"):  # where precisions differ by more than floats do
-                shifted = np.sum(pull * self.means[:, None], axis=2) / pull.sum(axis=2)
-            z = np.where(np.isfinite(shifted), shifted, z)
-        density = self._standard_logpdf(z)
-        best = density.argmax(axis=1)[:, None]
-        z = np.take_along_axis(z, best[..., None], axis=1)
-        density = np.take_along_axis(density, best, axis=1)
-        for _ in range(10):
-            new = z + self._newton_step(z)
-            higher = self._standard_logpdf(new)
-            better = higher > density
-            z, density = np.where(better[..., None], new, z), np.where(better, higher, density)
-            if not better.any():
-                break
-        return z[:, 0]
+        numbers = 8 * self.n_outputs * self.n_components * (self.n_components + self.n_outputs)
+        return self._map_rows(highest_mode, numbers_per_row=numbers)
 
-    def _newton_step(self, z: np.ndarray) -> np.ndarray:
-        """Newton's step for the log density at one point a row, (n_rows, 1, d); zero where the
-        Hessian is singular."""
-        share = self._shares(z)[:, 0]
-        # In units of the narrowest component, so that stds of 1e-6 do not square to nothing.
-        unit = self.stds.min(axis=1)
-        relative = self.stds / unit[:, None]
-        with np.errstate(over="ignore"):
-            score = (self.means - z) / self.stds / relative  # (n_rows, K, d)
-        score[share == 0] = 0.0
-        gradient = np.einsum("nk,nkd->nd", share, score)
-        hessian = np.einsum("nk,nkd,nke->nde", share, score, score)
-        hessian -= gradient[:, :, None] * gradient[:, None, :]
-        diagonal = np.einsum("nk,nkd->nd", share, np.square(1.0 / relative))
-        hessian -= diagonal[:, :, None] * np.eye(self.n_outputs)
-        step = np.linalg.pinv(hessian, hermitian=True) @ -gradient[..., None]
-        return (step[..., 0] * unit)[:, None]
-
-    def _shares(self, z: np.ndarray) -> np.ndarray:
-        """The probability (n_rows, m, K) that a value at z came from each component."""
-        parts = self._log_components(z)
-        with np.errstate(invalid="ignore"):  # where no component reaches, the shares are NaN
-            shares = np.exp(parts - parts.max(axis=2, keepdims=True))
-        return shares / shares.sum(axis=2, keepdims=True)
+    def _standard_rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
+        uniform = rng.uniform(size=(self.n_rows, size))
+        normal = rng.standard_normal((self.n_rows, size, self.n_outputs))
+        numbers = 4 * (self.n_components + size * self.n_outputs)
+        return self._map_rows(lambda e, *a: e._draw(*a), uniform, normal, numbers_per_row=numbers)
 
     def _draw(self, uniform: np.ndarray, normal: np.ndarray) -> np.ndarray:
         k = choose(self.weights, uniform)[..., None]
         means, stds = (np.take_along_axis(a, k, axis=1) for a in (self.means, self.stds))
-        return self._from_standard(means + stds * normal)
+        return means + stds * normal
 
     def _standard_crps(self, z: np.ndarray) -> np.ndarray:
+        numbers = 6 * self.n_components**2
+        return self._map_rows(lambda e, v: e._closed_crps(v), z, numbers_per_row=numbers)
+
+    def _closed_crps(self, z: np.ndarray) -> np.ndarray:
+        """Grimit et al. (2006): sum_k w_k A(z - m_k, s_k) - 1/2 sum_kl w_k w_l A(m_k - m_l, s_kl)
+        with s_kl^2 = s_k^2 + s_l^2 and A(m, s) = E|N(m, s^2)|.
+
+        Not scoringrules.crps_mixnorm: it is NaN where a far component has weight zero.
+        """
         w, m, s = self.weights, self.means[..., 0], self.stds[..., 0]
-        to_y = np.sum(w * _mean_absolute(z - m, s), axis=1)
+        to_y = np.sum(w * _mean_absolute(z[:, None] - m, s), axis=1)
         spread = np.hypot(s[:, :, None], s[:, None, :])
         pairs = _mean_absolute(m[:, :, None] - m[:, None, :], spread)
         apart = np.sum(w[:, :, None] * w[:, None, :] * pairs, axis=(1, 2))
-        return np.maximum(to_y - 0.5 * apart, 0.0)[:, None]
-
-    # --- memory ------------------------------------------------------------------------------
-
-    def _by_points(
-        self, f: Callable[[GaussianMixture, np.ndarray], np.ndarray], y: np.ndarray
-    ) -> np.ndarray:
-        """f at points (n_rows or 1, m, d) of y, so many points and rows at once as memory has
-        room for."""
-        per_point = 4 * self.n_components * self.n_outputs
-
-        def at(points: np.ndarray) -> np.ndarray:
-            with np.errstate(over="ignore"):  # a y that is infinitely far in units of z
-                z = self._to_standard(points)
-            at_once = MAX_MEMORY // (8 * per_point * max(z.shape[1], 1))
-            if len(z) == 1:
-                return self._in_blocks(lambda e: f(e, z), at_once=at_once)
-            return self._in_blocks(f, z, at_once=at_once)
-
-        return by_points(at, y, at_once=MAX_MEMORY // (8 * per_point))
+        return np.maximum(to_y - 0.5 * apart, 0.0)
 
 
 def _mean_absolute(mean: np.ndarray, std: np.ndarray) -> np.ndarray:

@@ -21,7 +21,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from nkcme._version import __version__
-from nkcme.distributions.base import BLOCK_ROWS, Distribution
+from nkcme.distributions.base import Distribution
+from nkcme.distributions.blocks import BLOCK_ROWS
 from nkcme.errors import ModelFileError, NkcmeError, TableError
 from nkcme.tables.columns import Table
 from nkcme.tables.encoding import (

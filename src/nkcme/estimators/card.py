@@ -23,8 +23,8 @@ import numpy as np
 from jax import Array
 from sklearn.utils import check_random_state
 
-from nkcme.distributions.base import as_rows, checked_size
-from nkcme.distributions.sample import Draws
+from nkcme.distributions.checks import as_rows, checked_size
+from nkcme.distributions.sample import SampleDistribution
 from nkcme.errors import NkcmeError
 from nkcme.estimators.base import Encoded
 from nkcme.estimators.gradient_trained import Descent, TrainedEstimator, default_steps, padded
@@ -100,8 +100,9 @@ class CARD(TrainedEstimator):
 
     What it predicts are draws. `sample` makes fresh ones; the distribution that `predict_dist`
     gives holds ``n_draws`` of them a row, made from noise that is the same for all rows, and its
-    density is theirs smoothed by a kernel (see `Draws`). Drawing passes the noise network once for
-    each of ``n_diffusion_steps``: predictions cost far more than those of the other estimators.
+    density is theirs smoothed by a kernel (see `SampleDistribution`). Drawing passes the noise
+    network once for each of ``n_diffusion_steps``: predictions cost far more than those of the
+    other estimators.
 
     Parameters
     ----------
@@ -436,7 +437,7 @@ def fresh_draws(draw: Draw, x: np.ndarray, size: int, rng: np.random.RandomState
 
 
 @dataclass(frozen=True, eq=False)
-class DiffusedDraws(Draws):
+class DiffusedDraws(SampleDistribution):
     """Draws of a diffusion at inputs ``x`` (n_rows, p), which can make more."""
 
     x: np.ndarray

@@ -446,7 +446,7 @@ class _SplineTransport(NamedTuple):
 
     shape: _SplineShape
     n_outputs: int = 1
-    numbers_a_point: int = 32
+    numbers_per_point: int = 32
 
     def to_normal(
         self, rows: tuple[np.ndarray, ...], z: np.ndarray
@@ -503,7 +503,7 @@ class _JointTransport(NamedTuple):
         return self.architecture.n_out
 
     @property
-    def numbers_a_point(self) -> int:
+    def numbers_per_point(self) -> int:
         widest = max(*self.architecture.hidden, 3 * self.architecture.n_bins * self.n_outputs)
         return 4 * widest + self.architecture.n_in
 

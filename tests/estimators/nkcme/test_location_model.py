@@ -16,7 +16,6 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import nkcme
 from nkcme import NKCME, presets
-from nkcme.atoms import Atoms, closed_range
 from nkcme.cli.info import describe_model
 from nkcme.errors import ModelFileError, NkcmeError, TrainingError
 from nkcme.estimators.base import Encoded, TrainingInterrupted
@@ -24,6 +23,7 @@ from nkcme.estimators.nkcme import estimator as neural
 from nkcme.estimators.nkcme import location_fitting as center_fitting
 from nkcme.estimators.nkcme import location_regressors as center_regressors
 from nkcme.estimators.nkcme import selection as learning_task
+from nkcme.estimators.nkcme.atom_placement import atoms_at_quantiles, closed_range
 from nkcme.estimators.nkcme.folds import Parts
 from nkcme.estimators.nkcme.location_fitting import stacked
 from nkcme.estimators.nkcme.location_model import Center
@@ -494,9 +494,9 @@ def test_learned_atoms_gather_but_leave_no_gaps(tmp_path):
     even = 2 * (learned[-1] - learned[0]) / 39
     assert 0.9 * even < gaps.max() < 1.01 * even
     # They did move: unmoved ones would be where those of the quantiles are, spread once more.
-    start = np.asarray(Atoms.at_quantiles(z, np.ones(400), 40).locations)[:, 0]
+    start = np.asarray(atoms_at_quantiles(z, np.ones(400), 40).locations)[:, 0]
     points = np.append(start, closed_range(z))
-    unmoved = np.asarray(Atoms.at_quantiles(points, np.ones(42), 40).locations)[:, 0]
+    unmoved = np.asarray(atoms_at_quantiles(points, np.ones(42), 40).locations)[:, 0]
     assert np.abs(learned - unmoved).max() > 0.05
     np.testing.assert_array_equal(*model.model_.atoms.locations)  # members share them
     model.save(tmp_path / "m")

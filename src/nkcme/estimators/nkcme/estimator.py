@@ -12,13 +12,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nkcme import presets
-from nkcme.atoms import Atoms, closed_range
-from nkcme.calibration.calibration_map import Recalibration, counts, counts_of_more_members
-from nkcme.distributions.atom_covariances import cover, need_covariances
+from nkcme.atoms import Atoms
+from nkcme.calibration.calibration_map import CalibrationMap, extrapolated_counts, pit_counts
+from nkcme.distributions.atom_covariances import need_covariances
 from nkcme.distributions.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import Encoded, TrainingInterrupted, need_array
 from nkcme.estimators.gradient_trained import Fitted, Replica, TrainedEstimator, padded
+from nkcme.estimators.nkcme.atom_placement import (
+    atoms_at_quantiles,
+    closed_range,
+    cluster_atoms,
+)
 from nkcme.estimators.nkcme.ensemble import (
     NeuralEmbedding,
     Spec,
@@ -153,7 +158,7 @@ class NKCME(TrainedEstimator):
         of several members the geometric mean.
     center_ : Center or None
         The fitted centre.
-    recalibration_ : Recalibration or None
+    recalibration_ : CalibrationMap or None
         The fitted map of probabilities.
     n_atoms_ : int
         How many atoms there are.
@@ -368,7 +373,7 @@ class NKCME(TrainedEstimator):
         for one, data in zip(fitted, datasets, strict=True):
             learned = np.ravel(one.model.atoms.locations)
             points = np.append(learned, closed_range(data.y))
-            atoms.append(Atoms.at_quantiles(points, np.ones(len(points)), len(learned)))
+            atoms.append(atoms_at_quantiles(points, np.ones(len(points)), len(learned)))
         return atoms
 
     def _ensemble(self, members: list[Fitted], task: LearningTask) -> _Ensemble:
@@ -381,7 +386,7 @@ class NKCME(TrainedEstimator):
 
     def _recalibration(
         self, model: NeuralEmbedding, task: LearningTask, parts: Parts
-    ) -> Recalibration:
+    ) -> CalibrationMap:
         """From what is said of rows out of part, by one deal and by all, which are still fewer
         than speak of new rows."""
         weight = task.data.weight * (task.data.n_rows / task.data.weight.sum())
@@ -389,13 +394,13 @@ class NKCME(TrainedEstimator):
 
         def seen(weights: np.ndarray) -> np.ndarray:
             embedding = self._embedding(model, summing_to_one(weights), 0.0, 1.0)
-            return counts(embedding.cdf(left.y[:, 0]), weight)
+            return pit_counts(embedding.cdf(left.y[:, 0]), weight)
 
         deals = [weights_out_of_part(model, left.x, parts, deal) for deal in range(parts.n_deals)]
         single = np.mean([seen(one) for one in deals], axis=0)
         together = seen(np.sum(deals, axis=0))
-        return Recalibration.from_counts(
-            counts_of_more_members(single, together, parts.n_deals, parts.n_members)
+        return CalibrationMap.from_counts(
+            extrapolated_counts(single, together, parts.n_deals, parts.n_members)
         )
 
     @property
@@ -418,11 +423,11 @@ class NKCME(TrainedEstimator):
         n_atoms = self._count_atoms(data.y.shape[1])
         if data.y.shape[1] == 1:
             if self.atoms != "grid":
-                return Atoms.at_quantiles(data.y[:, 0], data.weight, n_atoms)
+                return atoms_at_quantiles(data.y[:, 0], data.weight, n_atoms)
             low, high = (jnp.asarray(end, jnp.float32) for end in closed_range(data.y))
             return Atoms.grid(low, high, n_atoms)
-        cells = cover(data.y, data.weight, n_atoms, data.seed)
-        return Atoms.points(*(jnp.asarray(part, jnp.float32) for part in cells))
+        clusters = cluster_atoms(data.y, data.weight, n_atoms, data.seed)
+        return Atoms.points(*(jnp.asarray(part, jnp.float32) for part in clusters))
 
     def _constant_shape(self, spec: Spec) -> Atoms:
         locations = jax.ShapeDtypeStruct((spec.n_atoms, spec.n_out), jnp.float32)
@@ -553,7 +558,7 @@ class NKCME(TrainedEstimator):
             location=location,
             scale=scale,
             reading=self._reading(),
-            spread=None if spread is None else np.asarray(spread[0]),
+            covariances=None if spread is None else np.asarray(spread[0]),
         )
 
     def _reading(self) -> str:
@@ -615,7 +620,7 @@ class NKCME(TrainedEstimator):
         if values is not None:
             need_array({_RECALIBRATION: values}, _RECALIBRATION, (len(np.atleast_1d(values)),))
             try:
-                self.recalibration_ = Recalibration(values)
+                self.recalibration_ = CalibrationMap(values)
             except NkcmeError as error:
                 raise ModelFileError(str(error)) from error
         if self.recalibrate != "auto" and self.recalibrate != (values is not None):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.distributions.sample import Draws
+from nkcme.distributions.sample import SampleDistribution
 from nkcme.rl.agents.base import Agent, Outcomes
 
 
@@ -35,6 +35,6 @@ class DQN(Agent):
     ) -> Array:
         return jnp.square(reward + discount * target[:, 0] - output[:, 0])
 
-    def distribution(self, output: np.ndarray, scale: float) -> Draws:
+    def distribution(self, output: np.ndarray, scale: float) -> SampleDistribution:
         """All mass on the expected return: it knows no more."""
-        return Draws(scale * output.T)
+        return SampleDistribution(scale * output.T)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.distributions.sample import Draws
+from nkcme.distributions.sample import SampleDistribution
 from nkcme.parameter_checks import need_whole
 from nkcme.rl.agents.base import Agent, Outcomes, checked_bandwidths
 
@@ -51,5 +51,5 @@ class MMDQN(Agent):
         mean = lambda bandwidth: jnp.mean(jnp.exp(half / bandwidth**2), axis=(1, 2))  # noqa: E731
         return sum((mean(b) for b in self.bandwidths), jnp.zeros(())) / len(self.bandwidths)
 
-    def distribution(self, output: np.ndarray, scale: float) -> Draws:
-        return Draws(scale * output.T)
+    def distribution(self, output: np.ndarray, scale: float) -> SampleDistribution:
+        return SampleDistribution(scale * output.T)

@@ -1,0 +1,109 @@
+"""Where atoms are placed: evenly or at quantiles for one output, at cluster centres for several.
+
+A grid over ten outputs would need more atoms than there are rows, and most of them would lie where
+no y is. For several outputs atoms are therefore the centres of clusters of the training targets,
+and each carries the covariance of y around it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from sklearn.cluster import KMeans
+
+from nkcme.atoms import Atoms
+
+#: Rows per cluster, on average, at least: fewer would not determine a covariance.
+MIN_ROWS_PER_CLUSTER = 5
+
+#: The smallest standard deviation of a cluster in any direction, as a share of the root mean square
+#: over all clusters: outputs that are functions of each other have a density too.
+MIN_RELATIVE_STD = 1e-3
+
+
+def closed_range(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest y; a single value gets one unit of width, which a grid needs."""
+    low, high = y.min(), y.max()
+    if low == high:
+        return low - 0.5, high + 0.5
+    return low, high
+
+
+def atoms_at_quantiles(y: np.ndarray, weight: np.ndarray, n: int) -> Atoms:
+    """``n`` atoms in increasing order for targets (n_rows,), at quantiles of a mixture.
+
+    Half of the mixture is the distribution of y, half is uniform over the range of y, extended by
+    a twentieth at either end so that the distribution does not stop at the outermost y.
+    """
+    low, high = closed_range(y)
+    room = 0.05 * (high - low)
+    order = np.argsort(y, kind="stable")
+    y, weight = y[order].astype(np.float64), weight[order]
+    below = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
+    points = np.union1d(np.linspace(low - room, high + room, 4 * n), y)
+    even = (points - points[0]) / (points[-1] - points[0])
+    share = 0.5 * even + 0.5 * np.interp(points, y, below, left=0.0, right=1.0)
+    locations = np.interp(np.linspace(0.0, 1.0, n), share, points)
+    return Atoms.points(jnp.asarray(locations[:, None], jnp.float32))
+
+
+class Clusters(NamedTuple):
+    """Centres (m, d) and the covariance (m, d, d) of y around each; zero if y has few values."""
+
+    atoms: np.ndarray
+    covariances: np.ndarray
+
+
+def cluster_atoms(y: np.ndarray, weight: np.ndarray, n_atoms: int, seed: int) -> Clusters:
+    """``n_atoms`` clusters of targets (n, d), in which row i counts as ``weight[i]`` rows.
+
+    If there are too few rows for that many, clusters are repeated, because models that train
+    together need arrays of one shape. If y has no more distinct values than there are clusters,
+    the values are the atoms and the covariances are zero.
+    """
+    y = np.asarray(y, np.float64)
+    n_clusters = max(min(n_atoms, len(y) // MIN_ROWS_PER_CLUSTER), 1)
+    distinct = np.unique(y, axis=0)
+    if len(distinct) <= n_clusters:
+        clusters = Clusters(distinct, np.zeros((*distinct.shape, y.shape[1])))
+    else:
+        clusters = _k_means(y, weight, n_clusters, seed)
+    repeated = np.resize(np.arange(len(clusters.atoms)), n_atoms)
+    return Clusters(clusters.atoms[repeated], clusters.covariances[repeated])
+
+
+def _k_means(y: np.ndarray, weight: np.ndarray, n_clusters: int, seed: int) -> Clusters:
+    clusters = KMeans(n_clusters, n_init=1, max_iter=50, random_state=seed)
+    clusters.fit(y, sample_weight=weight)
+    atoms, label = clusters.cluster_centers_, clusters.labels_
+    return Clusters(atoms, _covariances(y - atoms[label], label, weight, n_clusters))
+
+
+def _covariances(
+    off: np.ndarray, label: np.ndarray, weight: np.ndarray, n_clusters: int
+) -> np.ndarray:
+    """The covariance of each cluster, shrunk towards that of all clusters and widened.
+
+    A cluster has few rows: d + 1 rows of the common covariance keep it from being singular.
+    """
+    n, d = off.shape
+    squares = np.zeros((n_clusters, d * d))
+    products = (off[:, :, None] * off[:, None, :]).reshape(n, -1)
+    np.add.at(squares, label, weight[:, None] * products)
+    common = squares.sum(axis=0) / weight.sum()
+    counts = np.bincount(label, weight, n_clusters)[:, None]
+    prior = d + 1
+    covariances = ((squares + prior * common) / (counts + prior)).reshape(n_clusters, d, d)
+    least = MIN_RELATIVE_STD**2 * np.trace(common.reshape(d, d)) / d
+    return widening(d) * (covariances + least * np.eye(d))
+
+
+def widening(n_outputs: int) -> float:
+    """The factor by which the covariance of an atom exceeds that of its cluster.
+
+    Gaussians as narrow as their clusters leave gaps between neighbours that the density does not
+    have. The fewer the outputs, the smaller the clusters, and the less their width adds in total.
+    """
+    return 1.0 + 2.0 / n_outputs
