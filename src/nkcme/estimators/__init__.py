@@ -12,6 +12,7 @@ from nkcme.estimators.deep_feature_cme import DeepFeatureCME
 from nkcme.estimators.kernel_cme import KernelCME
 from nkcme.estimators.mdn import MDN
 from nkcme.estimators.nkcme.estimator import NKCME
+from nkcme.estimators.saving import estimator_from_file
 from nkcme.estimators.spline_flow import SplineFlow
 
 ESTIMATORS: dict[str, type[ConditionalEstimator]] = {
@@ -45,7 +46,7 @@ def load(path: str | Path) -> ConditionalEstimator:
     try:
         if not isinstance(name, str) or name not in ESTIMATORS:
             raise ModelFileError(f"expected a model of {', '.join(ESTIMATORS)}; got {name!r}")
-        return ESTIMATORS[name]._from_file(config, arrays)
+        return estimator_from_file(ESTIMATORS[name], config, arrays)
     except ModelFileError as error:
         # What a file says may be as long as the file; a message is one line.
         reason = textwrap.shorten(str(error), 300, placeholder=" ...")

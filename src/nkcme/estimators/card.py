@@ -26,8 +26,13 @@ from sklearn.utils import check_random_state
 from nkcme.distributions.checks import as_rows, checked_size
 from nkcme.distributions.sample import SampleDistribution
 from nkcme.errors import NkcmeError
-from nkcme.estimators.base import Encoded
-from nkcme.estimators.gradient_trained import Descent, TrainedEstimator, default_steps, padded
+from nkcme.estimators.gradient_trained import (
+    Descent,
+    GradientTrainedEstimator,
+    default_steps,
+    padded,
+)
+from nkcme.estimators.training_data import Encoded
 from nkcme.networks import MLP
 from nkcme.parameter_checks import need_number, need_whole, need_wholes
 from nkcme.training.loop import Objective, Task
@@ -95,7 +100,7 @@ class Diffusion(eqx.Module):
     high: Array
 
 
-class CARD(TrainedEstimator):
+class CARD(GradientTrainedEstimator):
     """Classification and regression diffusion: a conditional mean, then a diffusion guided by it.
 
     What it predicts are draws. `sample` makes fresh ones; the distribution that `predict_dist`
@@ -211,7 +216,7 @@ class CARD(TrainedEstimator):
         bound = jax.ShapeDtypeStruct((spec.n_out,), jnp.float32)
         return bound, bound  # type: ignore[return-value]
 
-    def _marks(self, x: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
+    def _more_columns(self, x: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
         """1 where the conditional mean learns from a row, else 0."""
         order = np.random.default_rng(seed).permutation(len(x))
         n_learned = max(int(np.ceil(float(self.mean_fraction) * len(x))), 1)

@@ -15,11 +15,12 @@ from jax import Array
 
 from nkcme.distributions.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators.base import Encoded, need_array, need_no_validation
 from nkcme.estimators.closed_form.condensing import condense
 from nkcme.estimators.closed_form.median_distance import median_distance
 from nkcme.estimators.closed_form.ridge import primal_operator, row_counts
-from nkcme.estimators.gradient_trained import Descent, Fitted, TrainedEstimator, padded
+from nkcme.estimators.gradient_trained import Descent, GradientTrainedEstimator, Solved, padded
+from nkcme.estimators.saving import need_array
+from nkcme.estimators.training_data import Encoded, need_no_validation
 from nkcme.networks import ACTIVATIONS, MLP
 from nkcme.parameter_checks import (
     need_number,
@@ -42,7 +43,7 @@ class DeepFeatures(eqx.Module):
         return ACTIVATIONS[self.network.activation](jax.vmap(self.network)(x))
 
 
-class DeepFeatureCME(TrainedEstimator):
+class DeepFeatureCME(GradientTrainedEstimator):
     """The deep feature approach (the paper's section 2.3; Xu et al., 2021): ridge regression of
     k(y, .) on features of x that a network learns.
 
@@ -147,7 +148,7 @@ class DeepFeatureCME(TrainedEstimator):
 
     # --- training -----------------------------------------------------------------------------
 
-    def _train(self, datasets: Sequence[Encoded]) -> list[Fitted]:
+    def _train(self, datasets: Sequence[Encoded]) -> list[Solved]:
         need_no_validation(datasets)
         return super()._train(datasets)
 

@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 
 from nkcme.distributions.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators.base import ConditionalEstimator, Encoded, need_array, need_no_validation
+from nkcme.estimators.base import ConditionalEstimator
 from nkcme.estimators.closed_form.condensing import Condensed, condense
 from nkcme.estimators.closed_form.median_distance import median_distance
 from nkcme.estimators.closed_form.ridge import (
@@ -21,6 +21,8 @@ from nkcme.estimators.closed_form.ridge import (
     primal_operator,
     row_counts,
 )
+from nkcme.estimators.saving import need_array
+from nkcme.estimators.training_data import Encoded, need_no_validation
 from nkcme.parameter_checks import need_one_of, need_whole, need_word_or_positive
 
 #: What "auto" tries: lambda, and the input bandwidth in multiples of the median distance.
@@ -101,7 +103,6 @@ class KernelCME(ConditionalEstimator):
     # --- training -----------------------------------------------------------------------------
 
     def _train(self, datasets: Sequence[Encoded]) -> list[_Solved]:
-        self._check_parameters()
         need_no_validation(datasets)
         for data in datasets:
             if self.n_inducing is None and len(data.x) > self.max_rows:
@@ -194,6 +195,7 @@ class KernelCME(ConditionalEstimator):
         self._operator = trained.operator
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         need_word_or_positive("input_bandwidth", self.input_bandwidth, "auto")
         need_word_or_positive("regularization", self.regularization, "auto")
         need_word_or_positive("bandwidth", self.bandwidth, "median")
@@ -226,10 +228,6 @@ class KernelCME(ConditionalEstimator):
         return config, {name: getattr(self, f"_{name}") for name in _ARRAYS}
 
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        try:
-            self._check_parameters()
-        except (TypeError, ValueError) as error:
-            raise ModelFileError(f"the parameters of this model are not usable: {error}") from error
         for name in _NUMBERS:
             value = config.get(name)
             least = 0.0 if name == "jitter" else np.finfo(np.float64).tiny

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from nkcme.distributions.gaussian_mixture import GaussianMixture
-from nkcme.estimators.gradient_trained import Descent, TrainedEstimator, padded
+from nkcme.estimators.gradient_trained import Descent, GradientTrainedEstimator, padded
 from nkcme.networks import MLP
 from nkcme.parameter_checks import need_whole, need_wholes
 from nkcme.training.loop import Objective, Task
@@ -47,7 +47,7 @@ class MixtureNetwork(eqx.Module):
         )
 
 
-class MDN(TrainedEstimator):
+class MDN(GradientTrainedEstimator):
     """Mixture density network: P(y | x) as a Gaussian mixture whose parameters a network gives.
 
     Components have diagonal covariances, so that for several outputs dependence is told by the

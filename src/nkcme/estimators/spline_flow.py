@@ -21,7 +21,7 @@ from jax import Array
 
 from nkcme.distributions.flow import FlowDistribution
 from nkcme.errors import NkcmeError
-from nkcme.estimators.gradient_trained import Descent, TrainedEstimator, padded
+from nkcme.estimators.gradient_trained import Descent, GradientTrainedEstimator, padded
 from nkcme.networks import ACTIVATIONS
 from nkcme.parameter_checks import need_number, need_whole
 from nkcme.training.loop import Objective, Task
@@ -33,7 +33,7 @@ _LEAST_SLOPE = 1e-3
 _LEAST_WIDTH = 1e-3
 
 
-class SplineFlow(TrainedEstimator):
+class SplineFlow(GradientTrainedEstimator):
     """Conditional neural spline flow: P(y | x) as an invertible map of a normal variable.
 
     Trained by maximum likelihood. With one output, density, CDF and quantiles are exact; see

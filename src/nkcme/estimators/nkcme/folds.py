@@ -1,8 +1,8 @@
-"""Cross-fitting: rows dealt into parts, again and again, so that each is judged by strangers.
+"""Repeated K-fold cross-fitting: every training row gets an out-of-fold prediction per repeat.
 
-A member of an ensemble trains on all parts of one deal but one. In every deal each row is left out
-by exactly one member; what those members say of it, one a deal, is *out of part*: an honest
-prediction, as for a row that is new. For rows that are new indeed all members speak.
+An ensemble member trains on all folds of one repeat but one. Each row is therefore held out by
+exactly one member per repeat. The predictions of those members, one per repeat, are *out-of-fold*:
+they are made as for a new row. For rows that are really new, all members are averaged.
 """
 
 from __future__ import annotations
@@ -13,44 +13,55 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Parts(NamedTuple):
-    """The part of each row in each deal. Member ``deal * n_parts + part`` leaves that part out."""
+class Folds(NamedTuple):
+    """The fold of each row in each repeat. Member ``repeat * n_folds + fold`` holds that fold out.
 
-    part: np.ndarray  # (n_deals, n_rows)
-    n_parts: int
+    Attributes
+    ----------
+    fold : array (n_repeats, n_rows)
+    n_folds : int
+    """
+
+    fold: np.ndarray
+    n_folds: int
 
     @classmethod
-    def deal(cls, n_rows: int, n_parts: int, n_deals: int, seed: int) -> Parts:
-        """Parts of equal size, up to one row; fewer than asked for where rows are too few."""
-        n_parts = max(min(n_parts, n_rows), 1)
+    def assign(cls, n_rows: int, n_folds: int, n_repeats: int, seed: int) -> Folds:
+        """Random folds of equal size, up to one row; fewer folds where rows are too few."""
+        n_folds = max(min(n_folds, n_rows), 1)
         rng = np.random.default_rng(seed)
-        deck = np.arange(n_rows) % n_parts
-        return cls(np.stack([rng.permutation(deck) for _ in range(n_deals)]), n_parts)
+        in_order = np.arange(n_rows) % n_folds
+        return cls(np.stack([rng.permutation(in_order) for _ in range(n_repeats)]), n_folds)
 
     @property
-    def n_deals(self) -> int:
-        return len(self.part)
+    def n_repeats(self) -> int:
+        return len(self.fold)
 
     @property
     def n_members(self) -> int:
-        return self.n_deals * self.n_parts
+        return self.n_repeats * self.n_folds
 
-    def rows_of(self, member: int) -> np.ndarray:
-        """What a member trains on."""
-        deal, part = divmod(member, self.n_parts)
-        return np.flatnonzero(self.part[deal] != part)
+    def training_rows(self, member: int) -> np.ndarray:
+        """The rows that a member trains on."""
+        repeat, fold = divmod(member, self.n_folds)
+        return np.flatnonzero(self.fold[repeat] != fold)
 
-    def left_out_by(self, member: int) -> np.ndarray:
-        """What a member has not seen."""
-        deal, part = divmod(member, self.n_parts)
-        return np.flatnonzero(self.part[deal] == part)
+    def held_out_rows(self, member: int) -> np.ndarray:
+        """The rows that a member does not train on."""
+        repeat, fold = divmod(member, self.n_folds)
+        return np.flatnonzero(self.fold[repeat] == fold)
 
-    def out_of_part(self, deal: int, say: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
-        """What the members of a deal say, each of the rows it has not seen: (n_rows, ...).
+    def out_of_fold(self, predict: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Out-of-fold predictions, (n_repeats, n_rows, ...).
 
-        ``say(member, rows)`` gives (len(rows), ...).
+        ``predict(member, rows)`` gives the predictions (len(rows), ...) of one member.
         """
-        members = range(deal * self.n_parts, (deal + 1) * self.n_parts)
-        rows = [self.left_out_by(member) for member in members]
-        said = [say(member, own) for member, own in zip(members, rows, strict=True)]
-        return np.concatenate(said)[np.argsort(np.concatenate(rows))]
+        return np.stack([self._of_repeat(repeat, predict) for repeat in range(self.n_repeats)])
+
+    def _of_repeat(
+        self, repeat: int, predict: Callable[[int, np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        members = range(repeat * self.n_folds, (repeat + 1) * self.n_folds)
+        rows = [self.held_out_rows(member) for member in members]
+        values = [predict(member, own) for member, own in zip(members, rows, strict=True)]
+        return np.concatenate(values)[np.argsort(np.concatenate(rows))]

@@ -1,74 +1,64 @@
-"""Fitting a centre: bases that are cross-fitted, stacked, and perhaps given a scale.
+"""Fitting location models: bases are cross-fitted, stacked and, if wanted, given a scale.
 
-The residuals that an embedding learns from must be those of new rows, or it would learn how well
-the centre knows its own. So every base of the centre is cross-fitted, and the weights of the stack
-are those that are best out of part.
+The embedding must learn from residuals of new rows. Residuals of the location model's own training
+rows would be too small. So every base is cross-fitted, and the weights of the stack are those that
+are best out-of-fold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from nkcme.errors import NkcmeError
-from nkcme.estimators.base import Encoded, TrainingInterrupted
-from nkcme.estimators.nkcme.folds import Parts
-from nkcme.estimators.nkcme.location_model import Base, Center, relative
-from nkcme.estimators.nkcme.location_networks import NETWORKS, NetworkRecipe, Networks, fit_networks
-from nkcme.estimators.nkcme.location_regressors import Fitting, default_boosting
+from nkcme.estimators.base import TrainingInterrupted
+from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.location_model import Base, LocationModel, relative_scale
+from nkcme.estimators.nkcme.location_networks import fit_networks
+from nkcme.estimators.nkcme.location_regressors import RegressorFits, boosting
+from nkcme.estimators.nkcme.recipe import LocationRecipe
 from nkcme.estimators.nkcme.stacking import Stack
+from nkcme.estimators.replica_training import Run
+from nkcme.estimators.training_data import Encoded
 from nkcme.parameter_checks import need_one_of
-from nkcme.training.checkpoint_groups import Phases
-from nkcme.training.loop import Checkpoint
-from nkcme.training.progress import TrainingBar, wants_progress
 
-#: What `center` may be called.
+#: The names that the parameter ``center`` takes.
 CENTERS = ("auto", "none", "mean", "mean-scale")
 
-#: What stands for our networks in a list of bases.
+#: In a list of bases, this stands for our networks.
 NETWORK = "network"
 
-#: Rows from which on an embedding is trusted to know the spread at each x, and the share of the
-#: squared error which more members must take away for that to be used. Found by trial
-#: (docs/findings.md): it pays on Naval, of which y is a function of x, and not where y scatters.
-ROWS_TO_TELL_SPREAD = 5000
-OWN_SHARE = 0.15
-
-#: Networks that leave no more of y, in its deviations, need no trees beside them, whose steps are
-#: coarser; found by trial on Naval (docs/findings.md).
-_ALL_BUT = 0.03
-
-#: A centre that leaves nothing would leave nothing to scale by; in units of standardised y.
+#: Residuals that are all zero would leave nothing to scale by; in units of standardised y.
 _LEAST_SCALE = 1e-6
 
 
-class CenterFit(NamedTuple):
-    """A centre, and what it says of the rows it was fitted to, each out of part."""
+class LocationFit(NamedTuple):
+    """A location model and its out-of-fold predictions of the rows it was fitted to."""
 
-    center: Center
-    stacks: list[Stack]  # one an output
-    said: np.ndarray  # (bases, deals, n, d), by one member of each base
-    relative: np.ndarray  # (n, 1): s(x) out of part, in units of the whole table's
+    model: LocationModel
+    stacks: list[Stack]  # one per output
+    out_of_fold: np.ndarray  # (n_bases, n_repeats, n, d), by one member of each base
+    relative_scale: np.ndarray  # (n, 1), s(x) out-of-fold, relative to that of the whole table
 
     def residuals(self, y: np.ndarray) -> np.ndarray:
-        """What the mean of all deals leaves of y (n, d), in units of what it leaves on average."""
-        return (y - self.center.mean(self.said.mean(axis=1))) / (self.unit() * self.relative)
+        """The residuals (n, d) of the mean over repeats, in units of their root mean square."""
+        predicted = self.model.mean(self.out_of_fold.mean(axis=1))
+        return (y - predicted) / (self.unit() * self.relative_scale)
 
     def inputs(self, x: np.ndarray) -> np.ndarray:
-        """What the network of weights is told (n, ...), as in `Placed`."""
-        return self.center.inputs(x, self.said.mean(axis=1))
+        """The inputs of the network of weights (n, ...), as in `Location`."""
+        return self.model.inputs(x, self.out_of_fold.mean(axis=1))
 
-    def unit(self, n_speakers: int | None = None) -> np.ndarray:
-        """What the mean of so many members (one a deal unless said) leaves on average, (d,)."""
-        return _errors(self.stacks, n_speakers or self.said.shape[1])
+    def unit(self, n_members: int | None = None) -> np.ndarray:
+        """The root mean squared error (d,) of the mean of ``n_members`` members; by default of one
+        member per repeat."""
+        return _errors(self.stacks, n_members or self.out_of_fold.shape[1])
 
 
 def check_center(center: Any) -> None:
-    """Raises unless it has a name of `CENTERS`, or is a regressor, or a list of regressors and
+    """Raises unless ``center`` is one of `CENTERS`, a regressor, or a list of regressors and
     "network"."""
     if isinstance(center, str):
         need_one_of("center", center, CENTERS)
@@ -79,141 +69,150 @@ def check_center(center: Any) -> None:
         if not named and not (hasattr(base, "fit") and hasattr(base, "predict")):
             raise NkcmeError(
                 f"center must be one of {', '.join(CENTERS)}, a regressor with fit and predict, or "
-                f'a list of such, in which "network" stands for ours; got {base!r}'
+                f'a list of regressors and "network"; got {base!r}'
             )
     if several and not center:
-        raise NkcmeError('center must be "none", or name at least one base; got an empty list')
+        raise NkcmeError('center must be "none" or have at least one base; got an empty list')
 
 
-def _bases_of(center: Any, n_rows: int) -> dict[str, Any]:
-    """What is stacked, by name in alphabetical order: recipes of networks, and regressors."""
-    if isinstance(center, str):
-        chosen: list[Any] = [NETWORK, default_boosting(n_rows)]
-    else:
-        chosen = list(center) if isinstance(center, list | tuple) else [center]
-    own = [base for base in chosen if not isinstance(base, str)]
-    bases: dict[str, Any] = {f"base{i:02d}": base for i, base in enumerate(own)}
-    if len(own) < len(chosen):
-        bases |= {name: recipe(n_rows) for name, recipe in NETWORKS.items()}
-    return dict(sorted(bases.items()))
-
-
-def fit_centers(
+def fit_location_models(
     center: Any,
     datasets: Sequence[Encoded],
-    parts: Sequence[Parts],
-    *,
-    phases: Phases | None,
-    fingerprint: str,
-    verbose: bool | str,
-) -> list[CenterFit]:
-    """A centre for every data set; raises TrainingInterrupted on Ctrl-C."""
+    folds: Sequence[Folds],
+    recipe: LocationRecipe,
+    run: Run,
+) -> list[LocationFit]:
+    """A location model for every data set.
+
+    Raises
+    ------
+    TrainingInterrupted
+        On Ctrl-C.
+    """
     n_rows = int(np.mean([data.n_rows for data in datasets]))
-    bases = _bases_of(center, n_rows)
-    networks = {name: base for name, base in bases.items() if name in NETWORKS}
-    regressors = {name: base for name, base in bases.items() if name not in NETWORKS}
-    fitting = Fitting(list(regressors.values()), datasets, parts)
+    regressors, with_networks = _bases_of(center, recipe, n_rows)
+    fits = RegressorFits(list(regressors.values()), datasets, folds)
     found: dict[str, list[tuple[Any, np.ndarray]]] = {}
     try:
-        for name, recipe in networks.items():
-            phase = None if phases is None else phases.phase(f"center-{name}")
-            found[name] = _networks(recipe, datasets, parts, phase, fingerprint, verbose)
+        if with_networks:
+            for name, network in recipe.networks(n_rows).items():
+                found[name], interrupted = fit_networks(
+                    network, datasets, folds, run.group(f"location-{name}")
+                )
+                if interrupted:
+                    raise TrainingInterrupted(
+                        "stopped by Ctrl-C while the location model was trained: there is no model "
+                        "yet. To continue later, fit again with the same data, parameters and "
+                        "checkpoint=PATH"
+                    )
     except BaseException:
-        fitting.abandon()
+        fits.abandon()
         raise
-    if isinstance(center, str) and _nothing_left(_stacked_each(datasets, parts, found)):
-        fitting.abandon()
+    by_networks = _stack_each(datasets, folds, found, recipe) if isinstance(center, str) else []
+    if by_networks and _need_no_trees(by_networks, recipe):
+        fits.abandon()
     else:
-        found |= dict(zip(regressors, fitting.collect(), strict=True))
-    fits = _stacked_each(datasets, parts, dict(sorted(found.items())))
-    return with_scale(fits, datasets, parts) if center == "mean-scale" else fits
+        found |= dict(zip(regressors, fits.collect(), strict=True))
+    located = _stack_each(datasets, folds, dict(sorted(found.items())), recipe)
+    return with_scale(located, datasets, folds, recipe) if center == "mean-scale" else located
 
 
-def _networks(
-    recipe: NetworkRecipe,
+def _bases_of(center: Any, recipe: LocationRecipe, n_rows: int) -> tuple[dict[str, Any], bool]:
+    """The regressors of the stack by name, and whether our networks belong to it."""
+    if isinstance(center, str):
+        chosen: list[Any] = [NETWORK, boosting(recipe.boosting, n_rows)]
+    else:
+        chosen = list(center) if isinstance(center, list | tuple) else [center]
+    regressors = [base for base in chosen if not isinstance(base, str)]
+    named = {f"base{i:02d}": base for i, base in enumerate(regressors)}
+    return named, len(regressors) < len(chosen)
+
+
+def _need_no_trees(located: Sequence[LocationFit], recipe: LocationRecipe) -> bool:
+    """Whether the networks' residuals are so small that trees, whose steps are coarse, cannot
+    help."""
+    return all(bool(np.all(fit.unit() < recipe.boosting_needless_below)) for fit in located)
+
+
+def _stack_each(
     datasets: Sequence[Encoded],
-    parts: Sequence[Parts],
-    checkpoint: Checkpoint | None,
-    fingerprint: str,
-    verbose: bool | str,
-) -> list[tuple[Networks, np.ndarray]]:
-    """Networks for every data set, and what they say out of part."""
-    bar = TrainingBar(recipe.descent.n_steps) if wants_progress(verbose) else None
-    with bar or nullcontext():
-        found, interrupted = fit_networks(
-            recipe, datasets, parts, checkpoint=checkpoint, fingerprint=fingerprint, progress=bar
-        )
-    if interrupted:
-        raise TrainingInterrupted(
-            "stopped by Ctrl-C while the centre was learned: there is no model yet. To go on "
-            "later, fit again with the same data, parameters and checkpoint=PATH"
-        )
-    return found
-
-
-def _nothing_left(fits: Sequence[CenterFit]) -> bool:
-    return all(bool(np.all(fit.unit() < _ALL_BUT)) for fit in fits)
-
-
-def _stacked_each(
-    datasets: Sequence[Encoded],
-    parts: Sequence[Parts],
+    folds: Sequence[Folds],
     found: dict[str, list[tuple[Any, np.ndarray]]],
-) -> list[CenterFit]:
-    """A stack for every data set of what was fitted, and said out of part, base by base."""
+    recipe: LocationRecipe,
+) -> list[LocationFit]:
+    """A stack of the fitted bases for every data set."""
     return [
-        stacked(
+        stack_bases(
             data,
-            dealt,
+            of_data,
             {name: each[i][0] for name, each in found.items()},
             [each[i][1] for each in found.values()],
+            recipe,
         )
-        for i, (data, dealt) in enumerate(zip(datasets, parts, strict=True))
+        for i, (data, of_data) in enumerate(zip(datasets, folds, strict=True))
     ]
 
 
-def stacked(
-    data: Encoded, parts: Parts, bases: dict[str, Base], honest: Sequence[np.ndarray]
-) -> CenterFit:
-    """The best stack of bases by what they say out of part, (deals, n, d) each."""
-    said = np.stack(honest)
+def stack_bases(
+    data: Encoded,
+    folds: Folds,
+    bases: dict[str, Base],
+    out_of_fold: Sequence[np.ndarray],
+    recipe: LocationRecipe,
+) -> LocationFit:
+    """The best stack of bases by their out-of-fold predictions, (n_repeats, n, d) each."""
+    predicted = np.stack(out_of_fold)
     stacks = [
-        Stack.fit(said[..., j], data.y[:, j], data.weight, parts.n_members)
+        Stack.fit(
+            predicted[..., j],
+            data.y[:, j],
+            data.weight,
+            folds.n_members,
+            recipe.least_bias_share,
+        )
         for j in range(data.y.shape[1])
     ]
     weights = np.stack([stack.weights for stack in stacks], axis=1)
-    # The embedding learns what one member a deal leaves, and for all it is narrower. By how much at
-    # x pays to say only where that is much, and rows are enough to tell how wide it was at x.
-    few, all_ = (_errors(stacks, n) for n in (parts.n_deals, parts.n_members))
-    row_by_row = data.n_rows >= ROWS_TO_TELL_SPREAD and np.all(all_**2 < (1 - OWN_SHARE) * few**2)
-    n_averaged = parts.n_deals if row_by_row else parts.n_members
-    center = Center(bases, weights, _errors(stacks, n_averaged), n_averaged, None)
-    return CenterFit(center, stacks, said, np.ones((len(data.y), 1)))
+    # The embedding learns from residuals of one member per repeat; those of the mean of all members
+    # are smaller. Saying by how much at each x pays only where the difference is large and the rows
+    # suffice to estimate the spread at each x.
+    few, all_members = (_errors(stacks, n) for n in (folds.n_repeats, folds.n_members))
+    much = np.all(all_members**2 < (1 - recipe.spread_share) * few**2)
+    row_by_row = data.n_rows >= recipe.spread_rows and much
+    n_averaged = folds.n_repeats if row_by_row else folds.n_members
+    model = LocationModel(bases, weights, _errors(stacks, n_averaged), n_averaged, None)
+    return LocationFit(model, stacks, predicted, np.ones((len(data.y), 1)))
 
 
 def with_scale(
-    fits: Sequence[CenterFit], datasets: Sequence[Encoded], parts: Sequence[Parts]
-) -> list[CenterFit]:
-    """The same with a scale that depends on x: E log |residual|, by boosting, out of part. Several
-    outputs have one scale, of their length: that of each alone would be known worse."""
-    residuals = [fit.residuals(data.y) for fit, data in zip(fits, datasets, strict=True)]
-    # What is smaller than a hundredth says that y was met by chance, not that it is so certain.
+    located: Sequence[LocationFit],
+    datasets: Sequence[Encoded],
+    folds: Sequence[Folds],
+    recipe: LocationRecipe,
+) -> list[LocationFit]:
+    """The same location models with a scale that depends on x: exp E[log |residual|], by boosting.
+
+    Several outputs share one scale, that of the residual vector's length. A scale per output would
+    be estimated worse.
+    """
+    residuals = [fit.residuals(data.y) for fit, data in zip(located, datasets, strict=True)]
     magnitudes = [
-        data._replace(y=np.log(np.maximum(_length(left), 0.01)))
-        for data, left in zip(datasets, residuals, strict=True)
+        data._replace(y=np.log(np.maximum(_length(of_data), recipe.least_residual)))
+        for data, of_data in zip(datasets, residuals, strict=True)
     ]
-    boosting = HistGradientBoostingRegressor(
-        max_iter=100, learning_rate=0.05, max_leaf_nodes=8, min_samples_leaf=20, max_features=0.5
-    )
-    result = []
-    (found,) = Fitting([boosting], magnitudes, parts).collect()
-    for fit, data, left, (base, said) in zip(fits, datasets, residuals, found, strict=True):
-        shape = relative(said.mean(axis=0))
-        # So that what is left has a mean square of one again.
-        unit = np.sqrt(np.average(np.square(_length(left / shape)), axis=0, weights=data.weight))
-        center = fit.center._replace(scale=fit.center.scale * unit, log_scale=base)
-        result.append(fit._replace(center=center, relative=shape * unit))
-    return result
+    n_rows = int(np.mean([data.n_rows for data in datasets]))
+    regressor = boosting(recipe.scale_boosting, n_rows)
+    (found,) = RegressorFits([regressor], magnitudes, folds).collect()
+    scaled = []
+    for fit, data, of_data, (base, log_scale) in zip(
+        located, datasets, residuals, found, strict=True
+    ):
+        shape = relative_scale(log_scale.mean(axis=0))
+        # So that the scaled residuals have a mean square of one again.
+        unit = np.sqrt(np.average(np.square(_length(of_data / shape)), axis=0, weights=data.weight))
+        model = fit.model._replace(scale=fit.model.scale * unit, log_scale=base)
+        scaled.append(fit._replace(model=model, relative_scale=shape * unit))
+    return scaled
 
 
 def _length(residuals: np.ndarray) -> np.ndarray:

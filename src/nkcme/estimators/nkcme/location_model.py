@@ -1,7 +1,7 @@
-"""The centre of a centred embedding: a point prediction m(x), stacked of bases, and a scale.
+"""The location model: a point prediction m(x), a stack of cross-fitted bases, and a scale.
 
-With atoms at m(x) + s(x) zeta_a an embedding describes the residual (y - m(x)) / s(x), and so what
-is sharp stays sharp wherever it lies (docs/theory.md). How it is fitted is in `center_fitting`.
+With atoms at m(x) + s(x) zeta_a, an embedding describes the residual (y - m(x)) / s(x). A sharp
+distribution then stays sharp wherever it lies (docs/theory.md). `location_fitting` fits one.
 """
 
 from __future__ import annotations
@@ -11,92 +11,123 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from nkcme.errors import ModelFileError
-from nkcme.estimators.base import need_array
-from nkcme.estimators.nkcme.location_networks import NETWORKS, Networks
+from nkcme.estimators.nkcme.location_networks import NETWORK_BASES, Networks
 from nkcme.estimators.nkcme.location_regressors import Regressors
+from nkcme.estimators.saving import need_array
+
+#: Bounds on s(x), relative to its mean, that no few rows can move it out of. They are part of what
+#: a saved model means, and so no part of a recipe.
+_SCALE_BOUNDS = (0.01, 10.0)
 
 
 class Base(Protocol):
-    """A fitted part of the stack: members that were cross-fitted."""
+    """A fitted base of the stack: an ensemble of cross-fitted members."""
 
     @property
     def n_members(self) -> int: ...
 
     def members(self, x: np.ndarray) -> np.ndarray:
-        """What each says at encoded inputs, (n_members, n, d)."""
+        """The predictions of each member at encoded inputs, (n_members, n, d)."""
 
     def to_arrays(self) -> dict[str, np.ndarray]: ...
 
 
-class Placed(NamedTuple):
-    """Where atoms lie at so many x, and what the network of their weights is told."""
+class Location(NamedTuple):
+    """Where the atoms lie at some x, and the inputs of the network that weighs them."""
 
-    members: np.ndarray  # (n_members, n, d), m(x) as each says
-    mean: np.ndarray  # (n, d)
-    scale: np.ndarray  # (n, d), the deviation from it if no more members spoke than are foreseen
-    gain: np.ndarray  # (n, d), by what the squared deviation is smaller as all speak
-    least: float  # what share of it is left at least
-    inputs: np.ndarray  # (n, p + ...): x, m(x) and by how much the bases differ from it
+    members: np.ndarray  # (n_members, n, d), m(x) by each member
+    mean: np.ndarray  # (n, d), their mean
+    scale: np.ndarray  # (n, d), the error of the mean of `n_averaged` members
+    variance_gain: np.ndarray  # (n, d), by how much averaging all of them lowers its square
+    least_share: float  # the least share of the squared error that remains
+    inputs: np.ndarray  # (n, p + ...): x, m(x) and the differences of the bases from it
 
     def narrowed(self, variance: np.ndarray) -> np.ndarray:
-        """The scale (n, d) for an embedding of this variance (n, d), which has learned what few
-        members leave: smaller where they differ, for the mean of all errs less there."""
+        """The scale (n, d) of an embedding with this variance (n, d).
+
+        The embedding was trained on residuals of few members. Where members differ, the mean of all
+        of them errs less, and the distribution is narrower.
+        """
         total = np.maximum(np.square(self.scale) * variance, 1e-30)
-        return self.scale * np.sqrt(np.clip(1.0 - self.gain / total, self.least, 1.0))
+        share = np.clip(1.0 - self.variance_gain / total, self.least_share, 1.0)
+        return self.scale * np.sqrt(share)
 
 
-class Center(NamedTuple):
-    """sum_b w_b m_b(x), in units of standardised y, and the scale of what is left."""
+class LocationModel(NamedTuple):
+    """sum_b w_b m_b(x), in units of standardised y, and the scale of its residuals.
+
+    Attributes
+    ----------
+    bases : dict of Base
+        By name, in alphabetical order.
+    weights : array (n_bases, d)
+    scale : array (d,)
+        The root mean squared error on new rows of the mean of ``n_averaged`` members.
+    n_averaged : int
+    log_scale : Regressors or None
+        log s(x), relative to ``scale``; common to all outputs.
+    """
 
     bases: dict[str, Base]
-    weights: np.ndarray  # (n_bases, d)
-    scale: np.ndarray  # (d,), the deviation of new rows from the mean of `n_averaged` members
+    weights: np.ndarray
+    scale: np.ndarray
     n_averaged: int
-    log_scale: Regressors | None  # by what log s(x) exceeds that of `scale`, in all outputs
+    log_scale: Regressors | None
 
-    def at(self, x: np.ndarray) -> Placed:
-        """At encoded inputs (n, p), as all members say."""
-        said = np.stack([base.members(x) for base in self.bases.values()])
-        members = np.einsum("bknd,bd->knd", said, self.weights)
+    def __repr__(self) -> str:
+        return f"LocationModel({self.summary()})"
+
+    def at(self, x: np.ndarray) -> Location:
+        """The location at encoded inputs (n, p), by all members."""
+        predicted = np.stack([base.members(x) for base in self.bases.values()])
+        members = np.einsum("bknd,bd->knd", predicted, self.weights)
         scale = np.broadcast_to(self.scale, members.shape[1:])
         if self.log_scale is not None:
-            scale = scale * relative(self.log_scale.members(x).mean(axis=0))
-        # Members err alike but for a variance of their own, which can be seen here and which falls
-        # with the number that speak. At best all of the error is of that kind.
-        own = members.var(axis=0, ddof=1) if len(members) > 1 else np.zeros_like(scale)
-        fewer = 1.0 / self.n_averaged - 1.0 / len(members)
-        least = self.n_averaged / len(members)
-        inputs = self.inputs(x, said.mean(axis=1))
-        return Placed(members, members.mean(axis=0), scale, fewer * own, least, inputs)
+            scale = scale * relative_scale(self.log_scale.members(x).mean(axis=0))
+        # The members' errors are common but for a variance of each, which shows in how they differ
+        # and which falls with the number averaged. At best all of the error is of that kind.
+        n_members = len(members)
+        between = members.var(axis=0, ddof=1) if n_members > 1 else np.zeros_like(scale)
+        gain = 1.0 / self.n_averaged - 1.0 / n_members
+        return Location(
+            members=members,
+            mean=members.mean(axis=0),
+            scale=scale,
+            variance_gain=gain * between,
+            least_share=self.n_averaged / n_members,
+            inputs=self.inputs(x, predicted.mean(axis=1)),
+        )
 
-    def mean(self, said: np.ndarray) -> np.ndarray:
-        """m(x), (n, d), of what the bases say, (n_bases, n, d)."""
-        return np.einsum("bnd,bd->nd", said, self.weights)
+    def mean(self, predicted: np.ndarray) -> np.ndarray:
+        """m(x), (n, d), from the predictions of the bases, (n_bases, n, d)."""
+        return np.einsum("bnd,bd->nd", predicted, self.weights)
 
-    def inputs(self, x: np.ndarray, said: np.ndarray) -> np.ndarray:
-        """x with m(x) beside it and, where bases are several, by how much each differs from that:
-        how sure a prediction is depends on both."""
-        mean = self.mean(said)
-        differ = [(one - mean) / self.scale for one in said] if len(said) > 1 else []
-        return np.concatenate([x, mean, *differ], axis=1).astype(np.float32)
+    def inputs(self, x: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """x, m(x) and, with several bases, their differences from it, which show how sure it is."""
+        mean = self.mean(predicted)
+        differences = [(one - mean) / self.scale for one in predicted] if len(predicted) > 1 else []
+        return np.concatenate([x, mean, *differences], axis=1).astype(np.float32)
 
     @property
     def n_members(self) -> int:
         return next(iter(self.bases.values())).n_members
 
     def n_inputs(self, n_in: int) -> int:
-        """How many inputs the network of weights has, for so many columns of x."""
+        """The number of inputs of the network of weights, for ``n_in`` columns of x."""
         n_bases, d = self.weights.shape
         return n_in + d * (1 if n_bases == 1 else 1 + n_bases)
 
     def summary(self) -> str:
-        """What it is a mean of, in words."""
+        """The weights of the stack, as one line of text."""
         names = [n if isinstance(b, Networks) else "regressor" for n, b in self.bases.items()]
         shares = self.weights.mean(axis=1)
         stack = " + ".join(f"{share:.2f} {name}" for share, name in zip(shares, names, strict=True))
         return stack if self.log_scale is None else f"{stack}, with a scale"
 
+    # --- files --------------------------------------------------------------------------------
+
     def to_arrays(self) -> dict[str, np.ndarray]:
+        """Named arrays for a model file."""
         arrays = {
             "weights": self.weights,
             "scale": self.scale,
@@ -108,37 +139,37 @@ class Center(NamedTuple):
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> Center:
-        """From an untrusted file, which names its bases."""
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> LocationModel:
+        """The location model of an untrusted file."""
         grouped: dict[str, dict[str, np.ndarray]] = {}
         for key, value in arrays.items():
             name, inside, rest = key.partition("/")
             if inside:
                 grouped.setdefault(name, {})[rest] = value
-        # In the order of the file the bases would be sorted by name, and so they are kept.
         scale = grouped.pop(_SCALE, None)
         need_array(arrays, "weights", (len(grouped), n_out))
         need_array(arrays, "scale", (n_out,))
         need_array(arrays, "n_averaged", ())
         if not np.all(arrays["scale"] > 0):
-            raise ModelFileError("the scale of the centre in the model file is not positive")
+            raise ModelFileError("the scale of the location model in the file is not positive")
         if len(arrays) != 3 + sum(map(len, grouped.values())) + len(scale or {}):
-            raise ModelFileError("the model file holds arrays that this centre does not know")
+            raise ModelFileError("the model file holds arrays that no location model has")
         bases: dict[str, Base] = {}
         for name in sorted(grouped):
-            kind = Networks if name in NETWORKS else Regressors
+            kind = Networks if name in NETWORK_BASES else Regressors
             bases[name] = kind.from_arrays(grouped[name], n_in, n_out)
         n_members, n_averaged = {base.n_members for base in bases.values()}, arrays["n_averaged"]
         if len(n_members) != 1 or not 1 <= n_averaged <= max(n_members):
-            raise ModelFileError("the members of the centre in the model file are not complete")
+            raise ModelFileError("the members of the location model in the file are not complete")
         log_scale = None if scale is None else Regressors.from_arrays(scale, n_in, 1)
         return cls(bases, arrays["weights"], arrays["scale"], int(n_averaged), log_scale)
 
 
-#: The name of the base that gives log s(x).
+#: The name of the base that gives log s(x), in a model file.
 _SCALE = "scale"
 
 
-def relative(log_scale: np.ndarray) -> np.ndarray:
-    """s(x) from its logarithm, within bounds that no few rows can move it out of."""
-    return np.exp(np.clip(log_scale, np.log(0.01), np.log(10.0)))
+def relative_scale(log_scale: np.ndarray) -> np.ndarray:
+    """s(x) relative to its mean, from its logarithm, within bounds."""
+    low, high = (np.log(bound) for bound in _SCALE_BOUNDS)
+    return np.exp(np.clip(log_scale, low, high))

@@ -1,4 +1,4 @@
-"""Networks as bases of a centre: all members of all data sets train as one program."""
+"""Networks as bases of a location model: all members of all data sets train as one program."""
 
 from __future__ import annotations
 
@@ -13,57 +13,24 @@ import numpy as np
 from jax import Array
 
 from nkcme.errors import ModelFileError
-from nkcme.estimators.base import Encoded
-from nkcme.estimators.gradient_trained import Descent, filled, named_leaves, padded, seed_keys
-from nkcme.estimators.nkcme.folds import Parts
+from nkcme.estimators.gradient_trained import Descent, filled, named_leaves, padded
+from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.recipe import NetworkRecipe
+from nkcme.estimators.replica_training import Run, seed_keys
+from nkcme.estimators.training_data import Encoded
 from nkcme.networks import MLP
-from nkcme.training.loop import Checkpoint, Objective, Plan, Progress, Rows, Task, train
+from nkcme.training.loop import Objective, Plan, Rows, Task, train
 
 PyTree = Any
+
+#: The names of the bases that are networks, in recipes and in model files.
+NETWORK_BASES = ("early", "late")
 
 _ACTIVATION = "relu"
 
 
-class NetworkRecipe(NamedTuple):
-    """How the networks of a base are made and trained."""
-
-    hidden: tuple[int, ...]
-    descent: Descent
-    batch_size: int
-
-
-def early_networks(n_rows: int) -> NetworkRecipe:
-    """Networks that stop before they know their rows by heart: few passes over the table."""
-    n_steps = _steps(2000 * np.sqrt(n_rows / 5000), 600, 6000)
-    descent = Descent(5e-3, 0.03, 0.99, "cosine", n_steps)
-    return NetworkRecipe((64, 64, 64), descent, _batch(256, n_rows))
-
-
-def late_networks(n_rows: int) -> NetworkRecipe:
-    """Networks that overfit, each in its own way: where noise is small or rows are many their mean
-    is far better than that of careful ones (docs/findings.md)."""
-    n_steps = _steps(2000 * np.sqrt(n_rows / 400), 2000, 20_000)
-    if n_rows < 5000:
-        descent = Descent(5e-3, 0.03, 0.99, "cosine", n_steps)
-        return NetworkRecipe((64, 64, 64), descent, _batch(256, n_rows))
-    descent = Descent(3e-3, 0.01, 0.99, "cosine", n_steps)
-    return NetworkRecipe((128, 128, 128), descent, 256 if n_rows < 20_000 else 512)
-
-
-def _steps(n_steps: float, least: int, most: int) -> int:
-    return int(np.clip(n_steps, least, most)) // 100 * 100
-
-
-def _batch(size: int, n_rows: int) -> int:
-    return min(size, max(n_rows // 4, 1))
-
-
-#: The recipes, by the name of the base, for a table of so many rows.
-NETWORKS = {"early": early_networks, "late": late_networks}
-
-
 class Networks(NamedTuple):
-    """Networks that give the mean, stacked along a leading axis of members."""
+    """Networks that predict the mean, stacked along a leading axis of members."""
 
     models: MLP
 
@@ -71,8 +38,12 @@ class Networks(NamedTuple):
     def n_members(self) -> int:
         return len(jax.tree.leaves(self.models)[0])
 
+    def member(self, number: int) -> Networks:
+        """One member alone."""
+        return Networks(jax.tree.map(lambda leaf: leaf[number : number + 1], self.models))
+
     def members(self, x: np.ndarray) -> np.ndarray:
-        """What each says at encoded inputs, (n_members, n, d)."""
+        """The predictions of each member at encoded inputs, (n_members, n, d)."""
         return np.asarray(_each_member(self.models, padded(x)))[:, : len(x)]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -80,84 +51,113 @@ class Networks(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> Networks:
-        """From an untrusted file, which says how wide they are and how many."""
-        widths = [v.shape for k, v in sorted(arrays.items()) if k.endswith("bias")]
-        if not widths or not all(len(shape) == 2 for shape in widths):
-            raise ModelFileError("the centre's networks in the model file are not complete")
-        hidden = tuple(width for _, width in widths[:-1])
+        """From an untrusted file; the shapes of its arrays give the widths and the members."""
+        biases = [v.shape for k, v in sorted(arrays.items()) if k.endswith("bias")]
+        if not biases or not all(len(shape) == 2 for shape in biases):
+            raise ModelFileError("the networks of the location model in the file are not complete")
+        hidden = tuple(width for _, width in biases[:-1])
         init = partial(_init, n_in, n_out, hidden)
         skeleton = eqx.filter_eval_shape(init, jax.random.key(0), ())
-        return cls(filled(skeleton, arrays, (widths[0][0],)))
+        return cls(filled(skeleton, arrays, (biases[0][0],)))
+
+
+def fit_networks(
+    recipe: NetworkRecipe, datasets: Sequence[Encoded], folds: Sequence[Folds], run: Run
+) -> tuple[list[tuple[Networks, np.ndarray]], bool]:
+    """Fit one network per member to every data set.
+
+    Returns
+    -------
+    fits : list of (Networks, array (n_repeats, n, d))
+        For each data set the networks and their out-of-fold predictions.
+    interrupted : bool
+        Whether Ctrl-C ended training early.
+    """
+    n_rows = int(np.mean([data.n_rows for data in datasets]))
+    n_members = [of_data.n_members for of_data in folds]
+    training = _Training(
+        datasets[0].x.shape[1],
+        datasets[0].y.shape[1],
+        recipe.hidden,
+        Descent(
+            recipe.learning_rate,
+            recipe.weight_decay,
+            recipe.beta2,
+            "cosine",
+            recipe.steps(n_rows),
+        ),
+    )
+    with run.progress_bar(training.descent.n_steps) as bar:
+        trained = train(
+            _task(training),
+            (),
+            tuple(np.concatenate([getattr(d, name) for d in datasets]) for name in ("x", "y")),
+            _rows(datasets, folds),
+            Plan(training.descent.n_steps, recipe.batch(n_rows)),
+            _keys([data.seed for data in datasets], n_members),
+            checkpoint=run.checkpoint,
+            fingerprint=run.fingerprint,
+            progress=bar,
+        )
+    ends = np.cumsum(n_members)
+    fits = []
+    for data, of_data, end in zip(datasets, folds, ends, strict=True):
+        own = slice(end - of_data.n_members, end)
+        networks = Networks(jax.tree.map(lambda leaf: leaf[own], trained.models))  # noqa: B023
+        fits.append((networks, _out_of_fold(networks, data.x, of_data)))
+    return fits, trained.interrupted
+
+
+def _out_of_fold(networks: Networks, x: np.ndarray, folds: Folds) -> np.ndarray:
+    return folds.out_of_fold(lambda member, rows: networks.member(member).members(x[rows])[0])
+
+
+def _rows(datasets: Sequence[Encoded], folds: Sequence[Folds]) -> Rows:
+    """The rows that each member of each data set trains on, in the concatenated table."""
+    starts = np.cumsum([0] + [len(data.x) for data in datasets[:-1]])
+    rows, weights = [], []
+    for data, of_data, start in zip(datasets, folds, starts, strict=True):
+        for member in range(of_data.n_members):
+            chosen = of_data.training_rows(member)
+            rows.append(chosen + start)
+            weights.append(data.weight[chosen])
+    return Rows.of(rows, weights)
+
+
+_member_keys = jax.jit(jax.vmap(jax.random.fold_in))
+
+
+def _keys(seeds: Sequence[int], n_members: Sequence[int]) -> Array:
+    """A key for each member of each data set."""
+    of_data = seed_keys(np.repeat(np.array(seeds, np.uint32), n_members))
+    return _member_keys(of_data, np.concatenate([np.arange(n) for n in n_members]))
+
+
+class _Training(NamedTuple):
+    """What makes a training program; equal ones share it."""
+
+    n_in: int
+    n_out: int
+    hidden: tuple[int, ...]
+    descent: Descent
+
+
+@lru_cache(maxsize=64)
+def _task(training: _Training) -> Task:
+    def loss(model: MLP, batch: tuple[Array, Array], _: Array) -> Array:
+        x, y = batch
+        return jnp.mean(jnp.sum(jnp.square(jax.vmap(model)(x) - y), axis=1))
+
+    objective = Objective(loss, lambda model: model.trainable(), training.descent.optimizer())
+    init = partial(_init, training.n_in, training.n_out, training.hidden)
+    return Task(init=init, objectives=(objective,))
 
 
 def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Array, _: PyTree) -> MLP:
     return MLP(n_in, n_out, hidden, activation=_ACTIVATION, head="signed", key=key)
 
 
-@lru_cache(maxsize=64)
-def _task(n_in: int, n_out: int, recipe: NetworkRecipe) -> Task:
-    def loss(model: MLP, batch: tuple[Array, Array], _: Array) -> Array:
-        x, y = batch
-        return jnp.mean(jnp.sum(jnp.square(jax.vmap(model)(x) - y), axis=1))
-
-    objective = Objective(loss, lambda model: model.trainable(), recipe.descent.optimizer())
-    return Task(init=partial(_init, n_in, n_out, recipe.hidden), objectives=(objective,))
-
-
 @jax.jit
 def _each_member(models: MLP, x: Array) -> Array:
-    with jax.default_matmul_precision("highest"):
+    with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
         return jax.vmap(lambda model: jax.vmap(model)(x))(models)
-
-
-_member_keys = jax.jit(jax.vmap(jax.random.fold_in))
-
-
-def fit_networks(
-    recipe: NetworkRecipe,
-    datasets: Sequence[Encoded],
-    parts: Sequence[Parts],
-    *,
-    checkpoint: Checkpoint | None,
-    fingerprint: str,
-    progress: Progress | None,
-) -> tuple[list[tuple[Networks, np.ndarray]], bool]:
-    """The networks of every data set and what they say out of part, (deals, n, d); also whether
-    Ctrl-C came."""
-    first = np.cumsum([0] + [len(data.x) for data in datasets[:-1]])
-    rows, weights = [], []
-    for data, dealt, start in zip(datasets, parts, first, strict=True):
-        for member in range(dealt.n_members):
-            chosen = dealt.rows_of(member)
-            rows.append(chosen + start)
-            weights.append(data.weight[chosen])
-    seeds = np.array([data.seed for data in datasets], np.uint32)
-    n_members = [dealt.n_members for dealt in parts]
-    keys = _member_keys(
-        seed_keys(np.repeat(seeds, n_members)), np.concatenate([np.arange(n) for n in n_members])
-    )
-    trained = train(
-        _task(datasets[0].x.shape[1], datasets[0].y.shape[1], recipe),
-        (),
-        tuple(np.concatenate([getattr(d, name) for d in datasets]) for name in ("x", "y")),
-        Rows.of(rows, weights),
-        Plan(recipe.descent.n_steps, recipe.batch_size),
-        keys,
-        checkpoint=checkpoint,
-        fingerprint=fingerprint,
-        progress=progress,
-    )
-    found: list[tuple[Networks, np.ndarray]] = []
-    done = 0
-    for data, dealt in zip(datasets, parts, strict=True):
-        own = slice(done, done + dealt.n_members)
-        done += dealt.n_members
-        networks = Networks(jax.tree.map(lambda leaf: leaf[own], trained.models))  # noqa: B023
-
-        def say(member: int, rows: np.ndarray) -> np.ndarray:
-            alone = jax.tree.map(lambda leaf: leaf[member : member + 1], networks.models)  # noqa: B023
-            return Networks(alone).members(data.x[rows])[0]  # noqa: B023
-
-        said = np.stack([dealt.out_of_part(deal, say) for deal in range(dealt.n_deals)])
-        found.append((networks, said))
-    return found, trained.interrupted

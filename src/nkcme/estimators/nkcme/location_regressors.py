@@ -1,4 +1,4 @@
-"""Regressors as bases of a centre, cross-fitted: gradient boosting, or any of scikit-learn's."""
+"""Regressors as bases of a location model: gradient boosting, or any of scikit-learn's."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators.base import Encoded
 from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
-from nkcme.estimators.nkcme.folds import Parts
+from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.recipe import BoostingRecipe
+from nkcme.estimators.training_data import Encoded
 
 #: Rows to be fitted in all, below which other processes are not worth their start.
 _WORTH_PROCESSES = 50_000
 
 
-def default_boosting(n_rows: int) -> HistGradientBoostingRegressor:
-    """Gradient boosting for so many rows: larger trees where there are more of them. Half of the
-    inputs are looked at in each split, which makes members differ and their mean better."""
+def boosting(recipe: BoostingRecipe, n_rows: int) -> HistGradientBoostingRegressor:
+    """Gradient boosting for a table of ``n_rows``."""
     return HistGradientBoostingRegressor(
-        max_iter=400,
-        learning_rate=0.1,
-        max_leaf_nodes=int(np.clip(n_rows // 100, 8, 127)),
-        min_samples_leaf=5,
-        l2_regularization=1.0,
-        max_features=0.5,
+        max_iter=recipe.n_trees,
+        learning_rate=recipe.learning_rate,
+        max_leaf_nodes=recipe.n_leaves(n_rows),
+        min_samples_leaf=recipe.min_samples_leaf,
+        l2_regularization=recipe.l2,
+        max_features=recipe.max_features,
     )
 
 
 class Regressors(NamedTuple):
-    """Fitted regressors, one a member and output."""
+    """Fitted regressors, one per member and output."""
 
     models: list[list[Any]]
 
@@ -46,15 +46,15 @@ class Regressors(NamedTuple):
         return len(self.models)
 
     def members(self, x: np.ndarray) -> np.ndarray:
-        """What each says at encoded inputs, (n_members, n, d)."""
-        said = [[one.predict(x) for one in of_member] for of_member in self.models]
-        return np.moveaxis(np.asarray(said), 1, -1)
+        """The predictions of each member at encoded inputs, (n_members, n, d)."""
+        predicted = [[one.predict(x) for one in of_member] for of_member in self.models]
+        return np.moveaxis(np.asarray(predicted), 1, -1)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         if not all(isinstance(one, BoostedTrees) for group in self.models for one in group):
             raise NkcmeError(
-                "a model centred on a regressor of yours cannot be saved: there is no file for it "
-                'that is safe to open; with center="mean" it can'
+                "a model with your own regressor as its center cannot be saved: no safe file "
+                'format holds it; use center="mean", which can be saved'
             )
         return {
             f"{member}/{output}/{name}": value
@@ -74,7 +74,7 @@ class Regressors(NamedTuple):
         n_members = len(trees) // max(n_out, 1)
         expected = {(str(member), str(j)) for member in range(n_members) for j in range(n_out)}
         if not trees or set(trees) != expected:
-            raise ModelFileError("the centre's trees in the model file are not complete")
+            raise ModelFileError("the trees of the location model in the file are not complete")
         return cls(
             [
                 [BoostedTrees.from_arrays(trees[str(member), str(j)], n_in) for j in range(n_out)]
@@ -83,31 +83,31 @@ class Regressors(NamedTuple):
         )
 
 
-class Fitting:
-    """Regressors that are being cross-fitted, each on each data set.
+class RegressorFits:
+    """Regressors being cross-fitted, each to each data set.
 
-    Where there are cores to spare other processes begin at once, and the caller may do something
-    else meanwhile. Otherwise all is done when it is asked for, one fit after the other, each with
-    one thread: boosting's threads wait for each other.
+    With cores to spare, the fits start at once in other processes, and the caller may do something
+    else meanwhile. Otherwise they run when they are collected, one after the other and each with
+    one thread, because the threads of gradient boosting wait for each other.
     """
 
     def __init__(
-        self, regressors: Sequence[Any], datasets: Sequence[Encoded], parts: Sequence[Parts]
+        self, regressors: Sequence[Any], datasets: Sequence[Encoded], folds: Sequence[Folds]
     ):
         self._n_regressors = len(regressors)
-        self._sets = list(zip(datasets, parts, strict=True))
+        self._sets = list(zip(datasets, folds, strict=True))
         self._wanted = True
         jobs = [
             _Job(
                 _seeded(regressor, data.seed + member),
-                data.x[rows := dealt.rows_of(member)],
+                data.x[rows := of_data.training_rows(member)],
                 data.y[rows, output],
                 data.weight[rows],
-                data.x[dealt.left_out_by(member)],
+                data.x[of_data.held_out_rows(member)],
             )
             for regressor in regressors
-            for data, dealt in self._sets
-            for member in range(dealt.n_members)
+            for data, of_data in self._sets
+            for member in range(of_data.n_members)
             for output in range(data.y.shape[1])
         ]
         while_wanted = takewhile(lambda _: self._wanted, jobs)
@@ -122,49 +122,48 @@ class Fitting:
             self._results = map(_fit, while_wanted)
 
     def collect(self) -> list[list[tuple[Regressors, np.ndarray]]]:
-        """For each regressor and data set what was fitted, and what it says out of part,
-        (deals, n, d)."""
+        """For each regressor and data set: the fits and their out-of-fold predictions,
+        (n_repeats, n, d)."""
         return [
-            [_collected(self._results, data, dealt) for data, dealt in self._sets]
+            [_collected(self._results, data, of_data) for data, of_data in self._sets]
             for _ in range(self._n_regressors)
         ]
 
     def abandon(self) -> None:
-        """What has not begun need not; the little that has is waited for."""
+        """Start no more fits, and wait for those that are running."""
         self._wanted = False
         for _ in self._results:
             pass
 
 
 class _Job(NamedTuple):
-    """A regressor to fit to one output, and rows it is to be asked about."""
+    """A regressor to fit to one output, and the held-out rows to predict."""
 
     regressor: Any
     x: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    asked: np.ndarray
+    held_out: np.ndarray
 
 
 def _fit(job: _Job) -> tuple[Any, np.ndarray]:
     with threadpool_limits(1):
         job.regressor.fit(job.x, job.y, **_weighted(job.regressor, job.weight))
-        said = job.regressor.predict(job.asked) if len(job.asked) else np.empty(0)
+        predicted = job.regressor.predict(job.held_out) if len(job.held_out) else np.empty(0)
     is_boosting = type(job.regressor) is HistGradientBoostingRegressor
-    return BoostedTrees.of(job.regressor) if is_boosting else job.regressor, said
+    return BoostedTrees.of(job.regressor) if is_boosting else job.regressor, predicted
 
 
 def _collected(
-    results: Iterator[tuple[Any, np.ndarray]], data: Encoded, parts: Parts
+    results: Iterator[tuple[Any, np.ndarray]], data: Encoded, folds: Folds
 ) -> tuple[Regressors, np.ndarray]:
     models: list[list[Any]] = []
-    said: list[np.ndarray] = []
-    for _ in range(parts.n_members):
+    predicted: list[np.ndarray] = []
+    for _ in range(folds.n_members):
         of_member = [next(results) for _ in range(data.y.shape[1])]
         models.append([model for model, _ in of_member])
-        said.append(np.stack([one for _, one in of_member], axis=1))
-    honest = [parts.out_of_part(deal, lambda j, _: said[j]) for deal in range(parts.n_deals)]
-    return Regressors(models), np.stack(honest)
+        predicted.append(np.stack([one for _, one in of_member], axis=1))
+    return Regressors(models), folds.out_of_fold(lambda member, _: predicted[member])
 
 
 def _seeded(regressor: Any, seed: int) -> Any:
@@ -175,9 +174,12 @@ def _seeded(regressor: Any, seed: int) -> Any:
 
 
 def _weighted(model: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """Weights, for who wants them and where they differ."""
+    """The sample weights as arguments of `fit`, where they differ."""
     if np.ptp(weight) == 0:
         return {}
     if not has_fit_parameter(model, "sample_weight"):
-        raise NkcmeError(f"{type(model).__name__} as a centre does not take sample_weight")
+        raise NkcmeError(
+            f"{type(model).__name__} as center does not take sample_weight; fit without weights, "
+            "or use another regressor"
+        )
     return {"sample_weight": weight}

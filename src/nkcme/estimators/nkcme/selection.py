@@ -1,117 +1,119 @@
-"""What the members of an `NKCME` learn from: a data set, its parts, what its centre leaves."""
+"""Choosing a candidate by its out-of-fold score: no location model, one, or one with a scale."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nkcme.estimators.base import Encoded
-from nkcme.estimators.nkcme.ensemble import (
-    NeuralEmbedding,
-    energy_of_atoms,
-    weights_out_of_part,
-)
-from nkcme.estimators.nkcme.folds import Parts
-from nkcme.estimators.nkcme.location_fitting import CenterFit, with_scale
+from nkcme.estimators.nkcme.candidate import Candidate
+from nkcme.estimators.nkcme.embedding_network import energy_score
+from nkcme.estimators.nkcme.ensemble import EnsembleFit
+from nkcme.estimators.nkcme.location_fitting import with_scale
+from nkcme.estimators.nkcme.recipe import Recipe
+
+#: Rows that are scored together.
+_BLOCK_ROWS = 1 << 14
+
+#: The names of candidates, the simplest first.
+FIXED, LOCATED, SCALED = "fixed", "located", "scaled"
 
 
-class LearningTask(NamedTuple):
-    """A data set to learn, dealt into parts where members are cross-fitted, with its centre."""
+def alternatives(candidate: Candidate, recipe: Recipe) -> dict[str, Candidate]:
+    """The candidates to compare, the simplest first.
 
-    data: Encoded
-    parts: Parts | None
-    center: CenterFit | None = None
-
-    def uncentred(self) -> LearningTask:
-        return self._replace(center=None)
-
-    def with_scale(self) -> LearningTask:
-        """The same with a scale s(x) beside the centre."""
-        if self.center is None or self.parts is None:
-            raise ValueError("there is no centre to have a scale")
-        (fit,) = with_scale([self.center], [self.data], [self.parts])
-        return self._replace(center=fit)
-
-    def options(self, beyond_doubt: float) -> dict[str, LearningTask]:
-        """What is to be compared, the simplest first. No centre, unless this one explains so large
-        a share of y; the centre, if it explains anything; for several outputs the same with a scale
-        (what one output's scale is, its weights tell as well)."""
-        explained = self.explained()
-        found = {}
-        if explained < beyond_doubt:
-            found["uncentred"] = self.uncentred()
-        if explained > 0:
-            found["centred"] = self
-        if self.data.y.shape[1] > 1:
-            found["scaled"] = self.with_scale()
-        return found
-
-    def explained(self) -> float:
-        """The share of the variance of y that the centre explains, of the output where it is least;
-        exactly zero where it says nothing."""
-        y, weight = self.data.y, self.data.weight
-        if self.center is None or not self.center.center.weights.any():
-            return 0.0
-        around = y - np.average(y, axis=0, weights=weight)
-        variance = np.average(np.square(around), axis=0, weights=weight)
-        left = np.square(self.center.unit()) / np.maximum(variance, 1e-30)
-        return max(1.0 - float(np.max(left)), 1e-9)
-
-    def left(self) -> Encoded:
-        """What the embedding is learned from: y less its centre, in units of what that leaves out
-        of part."""
-        data, fit = self.data, self.center
-        if fit is None:
-            return data
-        residuals = fit.residuals(data.y).astype(np.float32)
-        data = data._replace(x=fit.inputs(data.x), y=residuals)
-        if data.x_validation is None or data.y_validation is None:
-            return data
-        at = fit.center.at(data.x_validation)
-        narrower = fit.unit(fit.center.n_members) / fit.unit(fit.center.n_averaged)
-        held_out = ((data.y_validation - at.mean) / (at.scale * narrower)).astype(np.float32)
-        return data._replace(x_validation=at.inputs, y_validation=held_out)
+    Fixed atoms, unless the location model explains so much of y that they cannot be better; the
+    location model, if it explains anything; and for several outputs the same with a scale. (For one
+    output the weights describe the scale as well.)
+    """
+    found = {}
+    if candidate.explained < recipe.explains_enough(candidate.data.n_rows):
+        found[FIXED] = candidate.at(None)
+    if candidate.explained > 0:
+        found[LOCATED] = candidate
+    if candidate.data.y.shape[1] > 1:
+        assert candidate.location is not None
+        assert candidate.folds is not None
+        (scaled,) = with_scale(
+            [candidate.location], [candidate.data], [candidate.folds], recipe.location
+        )
+        found[SCALED] = candidate.at(scaled)
+    return found
 
 
-def energy_out_of_part(model: NeuralEmbedding, task: LearningTask) -> np.ndarray:
-    """The energy score of what members say of rows they have not seen, a value a row, in units of
-    standardised y. All deals speak, for a centre gains by it more than atoms that stay."""
-    assert task.parts is not None
-    left = task.left()
-    weights = np.sum(
-        [weights_out_of_part(model, left.x, task.parts, d) for d in range(task.parts.n_deals)],
-        axis=0,
-    )
-    # A score is as large as the unit it is measured in, be it that of all rows or of one.
-    unit, of_row = np.ones(1), np.ones(len(left.y))
-    if task.center is not None:
-        unit, of_row = task.center.unit(), task.center.relative[:, 0]
-    y = unit * left.y
-    atoms = unit * np.asarray(model.atoms.locations[0])
-    scores = [
-        energy_of_atoms(weights[i : i + _ROWS_AT_ONCE], atoms, y[i : i + _ROWS_AT_ONCE])
-        for i in range(0, len(y), _ROWS_AT_ONCE)
+def select(
+    located: Sequence[EnsembleFit],
+    recipe: Recipe,
+    fit: Callable[[Sequence[Candidate], str], list[EnsembleFit]],
+) -> list[EnsembleFit]:
+    """The best candidate of each data set by its out-of-fold energy score.
+
+    Parameters
+    ----------
+    located : sequence of EnsembleFit
+        Ensembles around location models, one per data set.
+    recipe : Recipe
+    fit : callable
+        ``fit(candidates, name)`` fits an ensemble to each of several candidates.
+    """
+    options = [alternatives(one.candidate, recipe) for one in located]
+    fits = [{LOCATED: one} for one in located]
+    for name in (FIXED, SCALED):
+        compared = [i for i, of_data in enumerate(options) if name in of_data]
+        if not compared:
+            continue
+        fitted = fit([options[i][name] for i in compared], name)
+        if any(one.interrupted for one in fitted):
+            return [_interrupted(one) for one in located]
+        for i, one in zip(compared, fitted, strict=True):
+            fits[i][name] = one
+    return [
+        best({name: of_data[name] for name in names})
+        for names, of_data in zip(options, fits, strict=True)
     ]
-    return of_row * np.concatenate([np.asarray(score) for score in scores])
 
 
-#: Rows that are scored at once.
-_ROWS_AT_ONCE = 1 << 14
+def best(fits: dict[str, EnsembleFit]) -> EnsembleFit:
+    """The best of several ensembles of one data set, given the simplest first.
 
-
-def preferred(scores: dict[str, np.ndarray], weight: np.ndarray) -> str:
-    """Which of several to take by their scores, a value a row, the simplest first: it is left for
-    the next one only where that is clearly better."""
-    best, *others = scores
+    A simpler one is given up only for one whose score is clearly better.
+    """
+    chosen, *others = fits
+    if not others:
+        return fits[chosen]
+    scores = {name: out_of_fold_scores(fit) for name, fit in fits.items()}
+    weight = fits[chosen].candidate.data.weight
     for name in others:
-        if is_clear(scores[best] - scores[name], weight):
-            best = name
-    return best
+        if is_clearly_positive(scores[chosen] - scores[name], weight):
+            chosen = name
+    return fits[chosen]
 
 
-def is_clear(gain: np.ndarray, weight: np.ndarray) -> bool:
-    """Whether a mean over rows is above zero by more than its standard error."""
+def out_of_fold_scores(fit: EnsembleFit) -> np.ndarray:
+    """The out-of-fold energy score of each row, in units of standardised y.
+
+    The weights are averaged over repeats, as they are over members for new rows: a location model
+    gains more by that than fixed atoms.
+    """
+    data, location = fit.candidate.training_data, fit.candidate.location
+    weights = np.sum(fit.out_of_fold_weights, axis=0)
+    # A score has the unit of its residual: that of all rows, times that of the row.
+    unit, of_row = np.ones(1), np.ones(len(data.y))
+    if location is not None:
+        unit, of_row = location.unit(), location.relative_scale[:, 0]
+    y = unit * data.y
+    atoms = unit * fit.ensemble.atoms
+    blocks = [slice(i, i + _BLOCK_ROWS) for i in range(0, len(y), _BLOCK_ROWS)]
+    scores = [np.asarray(energy_score(weights[rows], atoms, y[rows])) for rows in blocks]
+    return of_row * np.concatenate(scores)
+
+
+def is_clearly_positive(gain: np.ndarray, weight: np.ndarray) -> bool:
+    """Whether the mean over rows is above zero by more than its standard error."""
     mean = np.average(gain, weights=weight)
     variance = np.average(np.square(gain - mean), weights=weight)
     return bool(mean > np.sqrt(variance / len(gain)))
+
+
+def _interrupted(fit: EnsembleFit) -> EnsembleFit:
+    return EnsembleFit(fit.candidate, fit.ensemble, fit.history, fit.n_steps, interrupted=True)

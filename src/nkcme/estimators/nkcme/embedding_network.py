@@ -1,0 +1,168 @@
+"""The model of `NKCME` and its training task: a network of weights, a learned bandwidth."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from nkcme.atoms import Atoms
+from nkcme.estimators.gradient_trained import Descent
+from nkcme.kernels import DensityKernel, kernel_class
+from nkcme.networks import MLP
+from nkcme.objectives import rkhs_loss, sq_loss
+from nkcme.training.loop import Objective, Task
+
+
+class NeuralEmbedding(eqx.Module):
+    """x -> sum_a f_a(x) k(eta_a, .), with f a network and k of a learned bandwidth."""
+
+    network: MLP
+    raw_bandwidth: Array  # its softplus is added to the floor
+    atoms: Atoms
+    bandwidth_floor: Array
+    kernel_name: str = eqx.field(static=True)
+
+    @property
+    def kernel(self) -> DensityKernel:
+        bandwidth = self.bandwidth_floor + jax.nn.softplus(self.raw_bandwidth)
+        return kernel_class(self.kernel_name)(bandwidth)
+
+    def weights(self, x: Array) -> Array:
+        """Weights (n, m) at inputs (n, p), as trained: not yet divided by their sum."""
+        return jax.vmap(self.network)(x)
+
+
+class Spec(NamedTuple):
+    """The numbers that make a training program; equal specs share one."""
+
+    n_in: int
+    n_out: int
+    kernel: str
+    n_atoms: int
+    hidden: tuple[int, ...]
+    activation: str
+    head: str
+    spectral_norm: tuple[int, ...]
+    bandwidth: float
+    bandwidth_floor: float  # in spacings between atoms
+    bandwidth_update: str
+    bandwidth_period: int
+    descent: Descent
+    bandwidth_descent: Descent
+    learns_atoms: bool = False
+
+
+def _init(spec: Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
+    network = MLP(
+        spec.n_in,
+        spec.n_atoms,
+        spec.hidden,
+        activation=spec.activation,
+        head=spec.head,
+        spectral_norm=spec.spectral_norm,
+        key=key,
+    )
+    # The bandwidth starts at floor + softplus(raw) = spec.bandwidth and, where it is fixed, stays
+    # there. Few atoms far apart must not push the floor up to it.
+    floor = jnp.minimum(spec.bandwidth_floor * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
+    if spec.bandwidth_update == "fixed":
+        floor = jnp.zeros_like(floor)
+    above = spec.bandwidth - floor
+    raw_bandwidth = above + jnp.log(-jnp.expm1(-above))  # the inverse of softplus
+    return NeuralEmbedding(network, raw_bandwidth, atoms, floor, spec.kernel)
+
+
+@lru_cache(maxsize=64)
+def make_task(spec: Spec) -> Task:
+    """The training task of a spec; the same object for equal specs, so compiled once."""
+
+    def loss(criterion: Any, model: NeuralEmbedding, batch: tuple[Array, Array], _: Array) -> Array:
+        x, y = batch
+        if spec.n_out == 1:
+            return criterion(model.weights(x), y, model.atoms, model.kernel)
+        # With several outputs a target is replaced by its nearest atom, whose covariance spreads it
+        # again at prediction. The best weights are then the probabilities of the atoms' Voronoi
+        # regions, however wide the kernel is. k(0) falls with the power of d, so the loss is
+        # divided by it.
+        kernel, origin = model.kernel, jnp.zeros(spec.n_out)
+        peak = jax.lax.stop_gradient(kernel.value(origin))
+        return criterion(model.weights(x), model.atoms.nearest(y), model.atoms, kernel) / peak
+
+    def trainable(network: bool, bandwidth: bool, model: NeuralEmbedding) -> NeuralEmbedding:
+        """Marks the leaves that an objective updates."""
+        nothing = jax.tree.map(lambda _: False, model)
+        of_network = model.network.trainable() if network else nothing.network
+        marks = eqx.tree_at(
+            lambda m: (m.network, m.raw_bandwidth), nothing, (of_network, bandwidth)
+        )
+        if spec.learns_atoms and network:
+            marks = eqx.tree_at(lambda m: m.atoms.locations, marks, True)
+        return marks
+
+    network_optimizer = spec.descent.optimizer()
+
+    def label(model: NeuralEmbedding) -> NeuralEmbedding:
+        """Which optimiser updates which leaf. Atoms go with the bandwidth: weight decay would pull
+        them to the mean of y."""
+        labels = jax.tree.map(lambda _: "network", model)
+        labels = eqx.tree_at(lambda m: m.raw_bandwidth, labels, "bandwidth")
+        if spec.learns_atoms:
+            labels = eqx.tree_at(lambda m: m.atoms.locations, labels, "bandwidth")
+        return labels
+
+    joint = network_optimizer
+    if spec.bandwidth_descent != spec.descent:
+        joint = optax.multi_transform(
+            {"network": network_optimizer, "bandwidth": spec.bandwidth_descent.optimizer()}, label
+        )
+    # In iterative optimisation the bandwidth takes one step every `bandwidth_period` steps.
+    periodic = spec.bandwidth_descent._replace(
+        n_steps=spec.descent.n_steps // spec.bandwidth_period
+    )
+    objectives = {
+        "joint": (Objective(partial(loss, rkhs_loss), partial(trainable, True, True), joint),),
+        "fixed": (
+            Objective(partial(loss, rkhs_loss), partial(trainable, True, False), network_optimizer),
+        ),
+        "iterative": (
+            Objective(partial(loss, rkhs_loss), partial(trainable, True, False), network_optimizer),
+            Objective(
+                partial(loss, sq_loss),
+                partial(trainable, False, True),
+                periodic.optimizer(),
+                spec.bandwidth_period,
+            ),
+        ),
+    }
+    return Task(
+        init=partial(_init, spec),
+        objectives=objectives[spec.bandwidth_update],
+        advance=lambda m: eqx.tree_at(lambda m: m.network, m, m.network.iterate()),
+        monitor=lambda m: {"bandwidth": m.kernel.bandwidth},
+        validation=_validation_score,
+    )
+
+
+def _validation_score(model: NeuralEmbedding, batch: tuple[Array, Array]) -> Array:
+    """The energy score. The training losses depend on the bandwidth, so they cannot be compared
+    between steps."""
+    x, y = batch
+    return energy_score(model.weights(x), model.atoms.locations, y)
+
+
+@jax.jit
+def energy_score(weights: Array, eta: Array, y: Array) -> Array:
+    """The energy score of sum_a w_a delta(eta_a), weights divided by their sum; one value per row.
+
+    For one output it is the CRPS.
+    """
+    w = weights / jnp.sum(weights, axis=1, keepdims=True)
+    to_y = jnp.linalg.norm(y[:, None] - eta[None], axis=-1)
+    between = jnp.linalg.norm(eta[:, None] - eta[None], axis=-1)
+    return jnp.sum(w * to_y, axis=1) - 0.5 * jnp.sum((w @ between) * w, axis=1)

@@ -1,0 +1,93 @@
+"""What a model file of `NKCME` holds beside what every gradient-trained estimator has.
+
+A file is read by what it says: old versions, which lacked some entries, are recognised by that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nkcme.calibration.calibration_map import CalibrationMap
+from nkcme.distributions.atom_covariances import need_covariances
+from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.estimators.nkcme.embedding_network import NeuralEmbedding
+from nkcme.estimators.nkcme.location_model import LocationModel
+from nkcme.estimators.saving import need_array
+from nkcme.networks import SpectralLinear
+
+#: Parameters that the first version did not have. It trained one network on an even grid.
+ABSENT_IN_OLD_FILES: dict[str, Any] = {
+    "center": "none",
+    "n_members": 1,
+    "recalibrate": False,
+    "atoms": "grid",
+}
+
+# The names of arrays.
+_COVARIANCES = "model.atoms.spread"
+_LOCATION = "center/"
+_CALIBRATION = "recalibration"
+
+
+def solution_arrays(
+    location: LocationModel | None, calibration: CalibrationMap | None
+) -> dict[str, np.ndarray]:
+    """The arrays of the location model and of the calibration map."""
+    arrays: dict[str, np.ndarray] = {}
+    if location is not None:
+        arrays |= {f"{_LOCATION}{k}": v for k, v in location.to_arrays().items()}
+    if calibration is not None:
+        arrays[_CALIBRATION] = calibration.values
+    return arrays
+
+
+def calibration_from(arrays: dict[str, np.ndarray]) -> CalibrationMap | None:
+    """The calibration map of a file, if it has one."""
+    values = arrays.get(_CALIBRATION)
+    if values is None:
+        return None
+    need_array(arrays, _CALIBRATION, (len(np.atleast_1d(values)),))
+    try:
+        return CalibrationMap(values)
+    except NkcmeError as error:
+        raise ModelFileError(str(error)) from error
+
+
+def location_from(arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> LocationModel | None:
+    """The location model of a file, if it has one."""
+    own = {k.removeprefix(_LOCATION): v for k, v in arrays.items() if k.startswith(_LOCATION)}
+    if len(own) + (_CALIBRATION in arrays) != len(arrays):
+        raise ModelFileError("the model file holds arrays that this model does not have")
+    return LocationModel.from_arrays(own, n_in, n_out) if own else None
+
+
+def upgraded(
+    config: dict[str, Any], arrays: dict[str, np.ndarray], n_outputs: int
+) -> dict[str, np.ndarray]:
+    """The arrays of a file of any version, as those of today's."""
+    if "n_members" not in config:  # the first version had one member and no axis for it
+        arrays = {k: v[None] if k.startswith("model") else v for k, v in arrays.items()}
+    if n_outputs > 1 and _COVARIANCES not in arrays:  # a version whose atoms had none
+        shape = np.shape(arrays.get("model.atoms.locations", ()))
+        arrays = arrays | {_COVARIANCES: np.zeros((*shape, n_outputs), np.float32)}
+    return arrays
+
+
+def check_model(
+    model: NeuralEmbedding, bandwidth: float, location: LocationModel | None, n_inputs: int
+) -> None:
+    """Raises where the parts of a file do not fit each other."""
+    if model.atoms.spread is not None:
+        need_covariances(np.asarray(model.atoms.spread[0]))
+    if not (np.isfinite(bandwidth) and bandwidth > 0):
+        raise ModelFileError(f"the bandwidth of this model is {bandwidth}")
+    if location is not None:
+        n_inputs = location.n_inputs(n_inputs)
+        if location.n_members != len(model.raw_bandwidth):
+            raise ModelFileError("the location model and the ensemble have different members")
+    first = model.network.layers[0]
+    linear = first.linear if isinstance(first, SpectralLinear) else first
+    if linear.weight.shape[-1] != n_inputs:
+        raise ModelFileError("the location model in the file does not fit the network")

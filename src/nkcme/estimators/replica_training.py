@@ -1,0 +1,187 @@
+"""Training replicas of a model side by side: which rows each draws, where state is kept.
+
+Between an estimator and `nkcme.training.loop.train`: rows held out for validation, the concatenated
+table of several data sets, checkpoints and progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from nkcme.errors import NkcmeError
+from nkcme.estimators.training_data import Encoded
+from nkcme.training.checkpoint_groups import Phases
+from nkcme.training.loop import Checkpoint, Plan, Progress, Rows, Task, Trained, train
+from nkcme.training.progress import TrainingBar, wants_progress
+
+PyTree = Any
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where a fit keeps its state and shows its progress."""
+
+    verbose: bool | str
+    checkpoint: Checkpoint | None = None
+    fingerprint: str = ""
+    groups: Phases | None = None
+
+    def in_groups(self) -> Run:
+        """The same run, for training that has several stages in one checkpoint file."""
+        return self if self.checkpoint is None else replace(self, groups=Phases(self.checkpoint))
+
+    def group(self, name: str) -> Run:
+        """One stage of the run."""
+        return self if self.groups is None else replace(self, checkpoint=self.groups.phase(name))
+
+    @contextmanager
+    def progress_bar(self, n_steps: int) -> Iterator[Progress | None]:
+        """A progress bar while the context lasts, where one is wanted."""
+        if not wants_progress(self.verbose):
+            yield None
+            return
+        with TrainingBar(n_steps) as bar:
+            yield bar
+
+
+class TrainingOptions(NamedTuple):
+    """How long to train, on which minibatches, and when to stop."""
+
+    n_steps: Callable[[int], int]  # by the number of rows
+    batch_size: int
+    validation_fraction: float
+    patience: int | None
+
+
+class Replica(NamedTuple):
+    """One of the models that train side by side."""
+
+    data: int  # the number of its data set
+    rows: np.ndarray | None  # the rows it may draw; None: all
+    seed: int
+
+
+class Fitted(NamedTuple):
+    """One replica after training."""
+
+    model: PyTree
+    history: dict[str, np.ndarray]
+    n_steps: int
+    interrupted: bool
+
+    @classmethod
+    def of(cls, trained: Trained, replica: int) -> Fitted:
+        """Replica number ``replica`` of a training run."""
+        history = trained.history.as_arrays()
+        own = {name: v if name == "step" else v[:, replica] for name, v in history.items()}
+        model = jax.tree.map(lambda leaf: leaf[replica], trained.models)
+        return cls(model, own, trained.n_steps, trained.interrupted)
+
+
+def train_replicas(
+    datasets: Sequence[Encoded],
+    replicas: Sequence[Replica],
+    task_for: Callable[[int, int, int, int], Task],
+    constants: Sequence[PyTree],
+    options: TrainingOptions,
+    run: Run,
+    *,
+    more_columns: Callable[[np.ndarray, int], tuple[np.ndarray, ...]] = lambda x, seed: (),
+) -> list[Fitted]:
+    """Train every replica on its data set, all as one compiled program.
+
+    Parameters
+    ----------
+    datasets : sequence of Encoded
+        All with the same numbers of inputs and outputs.
+    replicas : sequence of Replica
+    task_for : callable
+        ``task_for(n_in, n_out, n_steps, n_rows)`` gives the task to train.
+    constants : sequence of pytrees
+        What the model takes from each data set before training.
+    options : TrainingOptions
+    run : Run
+    more_columns : callable
+        ``more_columns(x, seed)`` gives columns of the training table beside x and y.
+    """
+    tables = [_Table.of(data, options.validation_fraction) for data in datasets]
+    n_rows = int(np.mean([t.n_rows for t in tables]))
+    plan = Plan(options.n_steps(n_rows), options.batch_size, patience=options.patience)
+    n_in, n_out = datasets[0].x.shape[1], datasets[0].y.shape[1]
+    starts = np.cumsum([0] + [len(t.x) for t in tables[:-1]])
+    drawn = [tables[r.data].drawn_by(r) for r in replicas]
+    rows = Rows.of(
+        [rows + starts[r.data] for r, (rows, _) in zip(replicas, drawn, strict=True)],
+        [weight for _, weight in drawn],
+    )
+    held_out = None
+    if options.patience is not None and not len(tables[0].held_out):
+        raise NkcmeError(
+            "patience needs rows held out: give validation_fraction above 0, or X_val and y_val"
+        )
+    if len(tables[0].held_out):
+        held_out = Rows.of(
+            [tables[r.data].held_out + starts[r.data] for r in replicas],
+            [tables[r.data].held_out_weight for r in replicas],
+        )
+    columns = [
+        (t.x, t.y, *more_columns(t.x, d.seed)) for t, d in zip(tables, datasets, strict=True)
+    ]
+    with run.progress_bar(plan.n_steps) as bar:
+        trained = train(
+            task_for(n_in, n_out, plan.n_steps, n_rows),
+            # By NumPy: for hundreds of arguments JAX would compile a program to stack them.
+            jax.tree.map(lambda *leaves: np.stack(leaves), *(constants[r.data] for r in replicas)),
+            tuple(np.concatenate(column) for column in zip(*columns, strict=True)),
+            rows,
+            plan,
+            seed_keys(np.array([replica.seed for replica in replicas], np.uint32)),
+            validation_rows=held_out,
+            checkpoint=run.checkpoint,
+            fingerprint=run.fingerprint,
+            progress=bar,
+        )
+    return [Fitted.of(trained, i) for i in range(len(replicas))]
+
+
+class _Table(NamedTuple):
+    """A data set laid out for training: rows to draw from, rows held out."""
+
+    x: np.ndarray
+    y: np.ndarray
+    rows: np.ndarray
+    weight: np.ndarray
+    held_out: np.ndarray
+    held_out_weight: np.ndarray
+    n_rows: int  # to draw from, repetitions counted
+
+    @classmethod
+    def of(cls, data: Encoded, validation_fraction: float) -> _Table:
+        n, weight = len(data.x), data.weight
+        if data.x_validation is not None and data.y_validation is not None:
+            x = np.concatenate([data.x, data.x_validation])
+            y = np.concatenate([data.y, data.y_validation])
+            held_out = np.arange(n, len(x))
+            return cls(x, y, np.arange(n), weight, held_out, np.ones(len(x) - n), data.n_rows)
+        order = np.random.default_rng(data.seed).permutation(n)
+        n_held_out = min(int(np.ceil(validation_fraction * n)), n - 1)
+        rows, held_out = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+        n_rows = max(round(data.n_rows * weight[rows].sum() / weight.sum()), 1)
+        return cls(data.x, data.y, rows, weight[rows], held_out, weight[held_out], n_rows)
+
+    def drawn_by(self, replica: Replica) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that a replica draws from, and their weights."""
+        if replica.rows is None:
+            return self.rows, self.weight
+        among = np.isin(self.rows, replica.rows)
+        return self.rows[among], self.weight[among]
+
+
+#: The key of each seed, (n,), as one program: a call per replica would take thousands of calls.
+seed_keys = jax.jit(jax.vmap(jax.random.key))

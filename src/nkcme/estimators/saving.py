@@ -1,0 +1,112 @@
+"""Fitted estimators and model files: what every estimator's file has in common.
+
+A file is not trusted: everything in it is checked, and whatever does not fit is a ModelFileError.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.tables.encoding import TableEncoder, TargetScaler
+
+if TYPE_CHECKING:
+    from nkcme.estimators.base import ConditionalEstimator
+
+
+def save_estimator(estimator: ConditionalEstimator, path: str | Path) -> None:
+    """Write a fitted estimator to a model directory."""
+    from nkcme.model_files.files import write_model  # needs safetensors
+
+    learned, arrays = estimator._learned()
+    parameters = estimator.get_params(deep=False)
+    config = {
+        "estimator": type(estimator).__name__,
+        "parameters": {name: as_json(name, value) for name, value in parameters.items()},
+        "encoder": estimator.encoder_.to_config(),
+        "scaler": estimator.scaler_.to_config(),
+        "y_ndim": estimator.y_ndim_,
+        "target_name": getattr(estimator, "target_name_", None),
+        "learned": learned,
+    }
+    write_model(path, config, arrays)
+
+
+def estimator_from_file(
+    cls: type[ConditionalEstimator], config: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> ConditionalEstimator:
+    """The estimator of a verified but untrusted model file."""
+    parameters = config.get("parameters")
+    if not isinstance(parameters, dict) or set(parameters) - set(cls._get_param_names()):
+        raise ModelFileError(f"the parameters of this model are not those of {cls.__name__}")
+    given = {name: cls._parameter_from_file(name, value) for name, value in parameters.items()}
+    estimator = cls(**cls._ABSENT_IN_OLD_FILES | given)
+    estimator.encoder_ = TableEncoder.from_config(config.get("encoder"))
+    estimator.scaler_ = TargetScaler.from_config(config.get("scaler"))
+    estimator.n_outputs_ = len(estimator.scaler_.location)
+    y_ndim = config.get("y_ndim")
+    if y_ndim not in (1, 2) or (y_ndim == 1 < estimator.n_outputs_):
+        raise ModelFileError(f"y_ndim must be 1 or 2; the file has {y_ndim!r}")
+    estimator.y_ndim_ = int(y_ndim)
+    estimator.n_features_in_ = len(estimator.encoder_.columns)
+    if estimator.encoder_.feature_names is not None:
+        estimator.feature_names_in_ = np.asarray(estimator.encoder_.feature_names, object)
+    estimator.target_name_ = config.get("target_name")
+    if not isinstance(estimator.target_name_, str | None):
+        raise ModelFileError("the name of the target in the file is not text")
+    learned = config.get("learned")
+    if not isinstance(learned, dict):
+        raise ModelFileError("the model file lacks its learned state")
+    try:
+        estimator._check_parameters()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelFileError(f"the parameters of this model are not usable: {error}") from error
+    estimator._relearn(learned, arrays)
+    return estimator
+
+
+def as_json(name: str, value: Any) -> Any:
+    """A parameter as JSON has it: numbers, text, lists, null, or the JSON of its own."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple | list):
+        return [as_json(name, one) for one in value]
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if name == "random_state":  # a generator's state is used up and no part of the model
+        return None
+    if hasattr(value, "to_config"):
+        return value.to_config()
+    raise NkcmeError(f"parameter {name} cannot be written to a model file: {value!r}")
+
+
+def from_json(value: Any) -> Any:
+    """A parameter from JSON; lists become tuples."""
+    return tuple(from_json(one) for one in value) if isinstance(value, list) else value
+
+
+def need_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> None:
+    """Raises unless a file has this array, of finite floats and of this shape."""
+    if name not in arrays:
+        raise ModelFileError(f"the model file lacks the array {name}")
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind != "f":
+        raise ModelFileError(
+            f"array {name} should be floats of shape {shape}; the file has {array.dtype} of shape "
+            f"{array.shape}"
+        )
+    if not np.all(np.isfinite(array)):
+        raise ModelFileError(f"array {name} holds values that are not finite")
+
+
+def count_in_file(config: dict[str, Any], name: str, absent: int | None = None) -> int:
+    """A positive whole number of a model file; ``absent`` where old files lack it."""
+    count = config.get(name, absent)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ModelFileError(f"{name} must be a whole number; the file has {count!r}")
+    return count

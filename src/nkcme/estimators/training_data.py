@@ -1,0 +1,164 @@
+"""A training table as estimators see it: encoded, distinct rows, with units and a seed."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from nkcme.errors import NkcmeError, TableError
+from nkcme.tables.columns import Table
+from nkcme.tables.encoding import (
+    TableEncoder,
+    TargetScaler,
+    as_target,
+    checked_weight,
+    repetitions,
+)
+
+
+class Encoded(NamedTuple):
+    """Standardised, finite, two-dimensional float32 arrays.
+
+    The rows are distinct, of positive weight, and sorted. The fit therefore depends neither on the
+    order of the table nor on whether a row has weight two or occurs twice.
+    """
+
+    x: np.ndarray  # (n, p)
+    y: np.ndarray  # (n, d)
+    weight: np.ndarray  # (n,)
+    x_validation: np.ndarray | None
+    y_validation: np.ndarray | None
+    n_rows: int  # of the table, repetitions counted; rules that depend on its size use this
+    seed: int
+
+    def digest(self) -> str:
+        """A hash of the data and the seed, which identifies the run of a checkpoint."""
+        sha = hashlib.sha256(f"{self.n_rows} {self.seed}".encode())
+        for array in (self.x, self.y, self.weight, self.x_validation, self.y_validation):
+            sha.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+        return sha.hexdigest()
+
+
+class TrainingTable(NamedTuple):
+    """An encoded training table, and what a fitted estimator keeps of the original.
+
+    ``attributes`` are the learned attributes that describe the table. They are set only once
+    training has succeeded.
+    """
+
+    data: Encoded
+    attributes: dict[str, Any]
+
+
+def encode_training(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    X_val: Any,
+    y_val: Any,
+    *,
+    standardize: bool,
+    random_state: Any,
+) -> TrainingTable:
+    """Check and encode a training table; ``estimator`` itself is not changed."""
+    probe = copy.copy(estimator)  # scikit-learn's checks set attributes on it
+    target = as_target(y)
+    X = checked_table(probe, X, reset=True)
+    n = len(X)
+    if len(target) != n:
+        raise TableError(f"X has {n} rows and y has {len(target)}: they must have the same")
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, target, dtype=np.float64)
+    weight = checked_weight(sample_weight, n)
+    n_rows = repetitions(weight)
+    if n_rows < 2:
+        raise TableError(
+            f"expected at least 2 rows to learn from, got n_samples = {n_rows}; add rows"
+        )
+    columns = target.reshape(n, -1)
+    encoder = TableEncoder.fit(X, standardize=standardize, sample_weight=weight)
+    scaler = TargetScaler.fit(columns, standardize=standardize, sample_weight=weight)
+    attributes = {
+        "y_ndim_": target.ndim,
+        "n_outputs_": columns.shape[1],
+        "encoder_": encoder,
+        "scaler_": scaler,
+        "n_features_in_": probe.n_features_in_,
+    }
+    if hasattr(probe, "feature_names_in_"):
+        attributes["feature_names_in_"] = probe.feature_names_in_
+    data = Encoded(
+        *_distinct_rows(encoder.transform(X), scaler.transform(columns), weight),
+        *_encode_validation(probe, X_val, y_val, encoder, scaler),
+        n_rows,
+        int(check_random_state(random_state).randint(2**31 - 1)),
+    )
+    return TrainingTable(data, attributes)
+
+
+def _encode_validation(
+    estimator: BaseEstimator, X_val: Any, y_val: Any, encoder: TableEncoder, scaler: TargetScaler
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    if (X_val is None) != (y_val is None):
+        raise NkcmeError("give X_val and y_val together, or neither")
+    if X_val is None:
+        return None, None
+    y = as_target(y_val)
+    y = y.reshape(len(y), -1)
+    x = encoder.transform(checked_table(estimator, X_val, reset=False))
+    if len(y) != len(x):
+        raise TableError(f"X_val has {len(x)} rows and y_val {len(y)}: they must have the same")
+    n_outputs = len(scaler.location)
+    if y.shape[1] != n_outputs:
+        raise TableError(
+            f"y has {n_outputs} outputs and y_val {y.shape[1]}: they must have the same"
+        )
+    return x, scaler.transform(y)
+
+
+def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """X after scikit-learn's checks, as far as they apply to tables of mixed types."""
+    if not issparse(X):
+        Table.read(X, "X")  # raises in one line where X is no table
+    if hasattr(X, "columns") or hasattr(X, "__dataframe__"):
+        if reset:
+            validate_data(estimator, X, skip_check_array=True)
+        return X  # the encoder checks names, kinds and order
+    kind = np.asarray(X).dtype.kind if isinstance(X, np.ndarray | list | tuple) else ""
+    dtype = None if kind and kind in "OUS" else "numeric"
+    # The encoder checks that numbers are finite or missing: it names the column and the row.
+    return validate_data(estimator, X, reset=reset, dtype=dtype, ensure_all_finite=False)
+
+
+def _distinct_rows(
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The distinct rows of (x, y) and their total weights, sorted, without those of weight zero."""
+    table = np.concatenate([x, y], axis=1)
+    if not weight.all():
+        table, weight = table[weight > 0], weight[weight > 0]
+    table += 0.0  # -0 becomes 0: rows are compared by their bytes
+    as_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize)))[:, 0]
+    _, first, place = np.unique(as_bytes, return_index=True, return_inverse=True)
+    table = table[first]
+    total = np.bincount(place, weights=weight)
+    return np.ascontiguousarray(table[:, : x.shape[1]]), table[:, x.shape[1] :].copy(), total
+
+
+def need_no_validation(datasets: Sequence[Encoded]) -> None:
+    """Raises where validation rows were given to an estimator that has no use for them."""
+    if any(data.x_validation is not None for data in datasets):
+        raise NkcmeError(
+            "this estimator has no use for X_val and y_val: it chooses no state of training by "
+            "held-out rows; leave them out"
+        )
