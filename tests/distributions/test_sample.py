@@ -1,4 +1,4 @@
-"""Draws as a distribution: against scipy, numpy's quantiles, quadrature, limits of floats."""
+"""A sample as a distribution, beyond the contract: scipy, numpy's quantiles, limits of floats."""
 
 from __future__ import annotations
 
@@ -12,38 +12,34 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from nkcme import metrics
-from nkcme.distributions import sample as module
-from nkcme.distributions.sample import Draws
+from nkcme.distributions.sample import SampleDistribution
 from nkcme.errors import NkcmeError
+from support.predicted_distributions import ROWS, plane_sample
+from support.predicted_distributions import sample as make
 from support.quadrature import line
 
-N, ROWS = 40, 3
-SAMPLE = np.random.default_rng(0).normal([0.0, 5.0, -100.0], [1.0, 0.2, 30.0], size=(N, ROWS))
+N = 40
 MIDDLES = (np.arange(N) + 0.5) / N
 LEVELS = np.array([0.0, 1e-9, 0.003, 0.2, 0.5, 0.77, 0.99, 1 - 1e-9, 1.0])
 
 
-def make():
-    return Draws(SAMPLE)
-
-
-def both(n=60, rows=3):
-    rng = np.random.default_rng(2)
-    return Draws(rng.normal(size=(n, rows, 2)) * [1.0, 30.0] + [0.0, 100.0])
+@pytest.fixture
+def draws():
+    return make(N).draws[..., 0]
 
 
 # --- CDF, quantiles, CRPS -------------------------------------------------------------------------
 
 
-def test_quantiles_go_through_the_order_statistics():
-    np.testing.assert_array_equal(make().ppf(MIDDLES), np.sort(SAMPLE, axis=0).T)
+def test_quantiles_go_through_the_order_statistics(draws):
+    np.testing.assert_array_equal(make().ppf(MIDDLES), np.sort(draws, axis=0).T)
     between = np.array([0.1, 0.5, 0.87])
-    known = np.quantile(SAMPLE, between, axis=0, method="hazen")  # the same plotting positions
+    known = np.quantile(draws, between, axis=0, method="hazen")  # the same plotting positions
     np.testing.assert_allclose(make().ppf(between), known.T, rtol=1e-12)
 
 
-def test_the_outermost_steps_go_on_to_levels_zero_and_one():
-    dist = Draws([[1.0], [2.0], [4.0]])
+def test_the_outermost_steps_continue_to_levels_zero_and_one():
+    dist = SampleDistribution([[1.0], [2.0], [4.0]])
     np.testing.assert_allclose(dist.ppf([0.0, 1 / 12, 1.0]), [[0.5, 0.75, 5.0]])
     np.testing.assert_allclose(
         dist.cdf([0.0, 0.5, 0.75, 1.0, 3.0, 5.0, 9.0], grid=True),
@@ -51,25 +47,16 @@ def test_the_outermost_steps_go_on_to_levels_zero_and_one():
     )
 
 
-def test_the_cdf_inverts_the_quantiles():
-    dist = make()
-    y = dist.ppf(LEVELS)
-    assert y.shape == (ROWS, len(LEVELS))
-    np.testing.assert_allclose(dist.cdf(y), np.tile(LEVELS, (ROWS, 1)), atol=1e-9)
-    assert np.all(np.diff(y, axis=1) > 0)
-    np.testing.assert_array_equal(dist.median(), dist.ppf([0.5])[:, 0])
-
-
 def test_equal_draws_make_the_cdf_jump():
-    dist = Draws([[1.0], [2.0], [2.0], [2.0], [3.0]])
+    dist = SampleDistribution([[1.0], [2.0], [2.0], [2.0], [3.0]])
     just_below = np.nextafter(2.0, 0.0)
     np.testing.assert_allclose(dist.cdf([just_below, 2.0], grid=True), [[0.3, 0.7]])
     np.testing.assert_array_equal(dist.ppf([0.3, 0.4, 0.5, 0.7]), [[2.0] * 4])
 
 
 @pytest.mark.parametrize("n", [1, 7])
-def test_equal_draws_alone_are_a_point(n):
-    dist = Draws(np.full((n, 2), [3.0, 0.0]))
+def test_equal_draws_are_a_point_mass(n):
+    dist = SampleDistribution(np.full((n, 2), [3.0, 0.0]))
     np.testing.assert_array_equal(dist.ppf(LEVELS), np.tile([[3.0], [0.0]], len(LEVELS)))
     np.testing.assert_array_equal(dist.cdf([-1.0, 0.0, 2.9, 3.0], grid=True)[0], [0, 0, 0, 1])
     np.testing.assert_array_equal(dist.crps([1.0, 0.25]), [2.0, 0.25])
@@ -82,22 +69,12 @@ def test_equal_draws_alone_are_a_point(n):
     assert np.all(np.isfinite(dist.logpdf([1e3, -1e3])))
 
 
-def test_crps_is_the_integral_of_the_squared_gap():
-    dist = make()
-    for y in (np.array([0.3, 5.2, -100.0]), np.array([-9.0, 4.0, 300.0]), SAMPLE[4]):
-        score = dist.crps(y)
-        for i in range(ROWS):
-            knots = [*dist.ppf([0.0, *MIDDLES, 1.0])[i], y[i]]
-            t, weight = line(knots, n=8)  # squares of lines between them: exact
-            inside = (t > min(knots)) & (t < max(knots))
-            gap = np.square(dist[i].cdf(t, grid=True)[0] - (t >= y[i]))
-            assert score[i] == pytest.approx((gap * weight)[inside].sum(), rel=1e-10)
-
-
 def test_crps_of_many_draws_is_that_of_the_ensemble():
     many = np.random.default_rng(1).normal(size=(4000, 2))
     y = np.array([0.1, -2.0])
-    np.testing.assert_allclose(Draws(many).crps(y), metrics.crps_ensemble(y, many), rtol=1e-3)
+    np.testing.assert_allclose(
+        SampleDistribution(many).crps(y), metrics.crps_ensemble(y, many), rtol=1e-3
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -106,7 +83,7 @@ def test_crps_of_many_draws_is_that_of_the_ensemble():
     levels=hnp.arrays(float, 5, elements=st.floats(0, 1)),
 )
 def test_any_draws_have_one_monotone_cdf_and_quantiles_that_do_not_cross(sample, levels):
-    dist = Draws(sample)
+    dist = SampleDistribution(sample)
     levels = np.sort(levels)
     y = dist.ppf(levels)
     assert np.all(np.diff(y, axis=1) >= 0)
@@ -123,12 +100,12 @@ def test_any_draws_have_one_monotone_cdf_and_quantiles_that_do_not_cross(sample,
 # --- the density ----------------------------------------------------------------------------------
 
 
-def test_the_density_is_the_kernel_smoothing_of_silvermans_rule():
+def test_the_density_is_the_kernel_smoothing_of_silvermans_rule(draws):
     dist = make()
-    low, high = np.quantile(SAMPLE, [0.25, 0.75], axis=0, method="hazen")
-    bandwidth = 0.9 * np.minimum(SAMPLE.std(axis=0), (high - low) / 1.34) * N**-0.2
+    low, high = np.quantile(draws, [0.25, 0.75], axis=0, method="hazen")
+    bandwidth = 0.9 * np.minimum(draws.std(axis=0), (high - low) / 1.34) * N**-0.2
     y = np.array([0.2, 5.1, -80.0])
-    known = stats.norm.pdf(y, SAMPLE, bandwidth).mean(axis=0)
+    known = stats.norm.pdf(y, draws, bandwidth).mean(axis=0)
     np.testing.assert_allclose(dist.pdf(y), known, rtol=1e-10)
     np.testing.assert_allclose(dist.logpdf(y), np.log(known), rtol=1e-10)
     t, weight = line(np.linspace(-4, 4, 17), n=40)
@@ -138,24 +115,24 @@ def test_the_density_is_the_kernel_smoothing_of_silvermans_rule():
     assert np.all(np.isfinite(far))
 
 
-def test_half_the_draws_equal_leaves_the_deviation_as_bandwidth():
+def test_the_bandwidth_is_the_deviation_where_the_interquartile_range_is_zero():
     sample = np.array([1.0] * 8 + [0.0, 2.0])[:, None]
     bandwidth = 0.9 * sample.std() * 10**-0.2
     known = stats.norm.pdf(1.0, sample, bandwidth).mean()
-    np.testing.assert_allclose(Draws(sample).pdf(1.0), known, rtol=1e-10)
+    np.testing.assert_allclose(SampleDistribution(sample).pdf(1.0), known, rtol=1e-10)
 
 
-def test_the_density_of_many_draws_is_near_the_law_they_came_from():
+def test_the_density_of_many_draws_is_close_to_that_of_their_distribution():
     many = np.random.default_rng(3).normal(2.0, 3.0, size=(5000, 1))
     y = np.linspace(-4, 8, 9)
     known = stats.norm.pdf(y, 2.0, 3.0)
-    np.testing.assert_allclose(Draws(many).pdf(y, grid=True)[0], known, rtol=0.12)
+    np.testing.assert_allclose(SampleDistribution(many).pdf(y, grid=True)[0], known, rtol=0.12)
 
 
 @pytest.mark.parametrize("n", [50, 1000])
 def test_the_mode_is_a_draw_of_high_density(n):
     sample = np.random.default_rng(4).gamma(4.0, size=(n, 5))
-    dist = Draws(sample)
+    dist = SampleDistribution(sample)
     mode = dist.mode()
     assert np.all(np.any(mode == sample, axis=0))
     highest = dist.pdf(sample.T.copy()).max(axis=1)
@@ -165,14 +142,14 @@ def test_the_mode_is_a_draw_of_high_density(n):
 # --- moments and draws ----------------------------------------------------------------------------
 
 
-def test_mean_and_variance_are_the_draws_own():
-    np.testing.assert_allclose(make().mean(), SAMPLE.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(make().var(), SAMPLE.var(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(Draws(1e9 + SAMPLE).std(), SAMPLE.std(axis=0), rtol=1e-6)
+def test_mean_and_variance_are_those_of_the_draws(draws):
+    np.testing.assert_allclose(make().mean(), draws.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(make().var(), draws.var(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(SampleDistribution(1e9 + draws).std(), draws.std(axis=0), rtol=1e-6)
 
 
-@pytest.mark.parametrize("dist", [make(), both()], ids=repr)
-def test_draws_are_taken_among_the_draws_row_by_row(dist):
+@pytest.mark.parametrize("dist", [make(), plane_sample()], ids=repr)
+def test_samples_are_resampled_draws_of_their_row(dist):
     taken = dist.rvs(4000, random_state=0)
     assert taken.shape == (4000, *np.squeeze(dist.draws).shape[1:])
     np.testing.assert_array_equal(taken, dist.rvs(4000, random_state=0))
@@ -184,15 +161,15 @@ def test_draws_are_taken_among_the_draws_row_by_row(dist):
     assert dist.rvs(0).shape[:2] == (0, ROWS)
 
 
-def test_a_subclass_may_draw_afresh():
+def test_a_subclass_can_sample_in_its_own_way(draws):
     @dataclass(frozen=True, eq=False, repr=False)
-    class Fresh(Draws):
+    class Fresh(SampleDistribution):
         seed: int = 0
 
-        def rvs(self, size=1, random_state=None):
-            return np.full((size, self.n_rows), float(self.seed))
+        def _rvs(self, size, rng):
+            return np.full((size, self.n_rows, 1), float(self.seed))
 
-    fresh = Fresh(SAMPLE, seed=7)
+    fresh = Fresh(draws, seed=7)
     assert fresh[1:].rvs(2).tolist() == [[7.0, 7.0]] * 2
     np.testing.assert_array_equal(fresh.ppf(LEVELS), make().ppf(LEVELS))
     assert repr(fresh) == "Fresh(40 draws, 3 rows, 1 outputs)"
@@ -202,7 +179,7 @@ def test_a_subclass_may_draw_afresh():
 
 
 def test_several_outputs():
-    dist = both()
+    dist = plane_sample()
     y = np.array([[0.1, 90.0], [-0.5, 130.0], [2.0, 100.0]])
     sample = dist.draws
     np.testing.assert_allclose(dist.cdf(y), np.all(sample <= y, axis=-1).mean(axis=0))
@@ -223,10 +200,10 @@ def test_several_outputs():
 
 
 @pytest.mark.parametrize("power", [1000, -1000])
-def test_units_of_any_magnitude_only_scale(power):
+def test_units_of_any_magnitude_only_scale(draws, power):
     """Near 1e302 and 1e-300; powers of two round nothing, so bits are compared."""
     scale = 2.0**power
-    one, dist = make(), Draws(scale * SAMPLE)
+    one, dist = make(), SampleDistribution(scale * draws)
     y = np.array([0.2, 4.0, 10.0])
     for name in ("mean", "std", "mode", "median"):
         np.testing.assert_array_equal(getattr(dist, name)(), scale * getattr(one, name)())
@@ -240,7 +217,7 @@ def test_units_of_any_magnitude_only_scale(power):
 
 @pytest.mark.parametrize("size", [1e-308, 5e-324, 1e308, 1.7e308])
 def test_the_smallest_and_the_largest_floats(size):
-    dist = Draws(size * np.array([[0.25, 1.0], [0.5, 1.0], [0.75, 1.0]]))
+    dist = SampleDistribution(size * np.array([[0.25, 1.0], [0.5, 1.0], [0.75, 1.0]]))
     y = np.full(2, 0.5 * size)
     answers = [dist.mean(), dist.std(), dist.ppf(LEVELS), dist.crps(y), dist.mode(), dist.cdf(y)]
     assert all(np.all(np.isfinite(answer)) for answer in answers)
@@ -249,75 +226,16 @@ def test_the_smallest_and_the_largest_floats(size):
     np.testing.assert_array_equal(dist.cdf([-1e308, 1.75e308], grid=True), [[0.0, 1.0]] * 2)
 
 
-# --- rows, blocks, refusals -----------------------------------------------------------------------
-
-
-def test_rows_can_be_chosen():
-    dist = make()
-    for rows in (1, slice(1, 3), np.array([2, 0]), np.array([True, False, True])):
-        chosen = np.arange(ROWS)[[rows] if isinstance(rows, int) else rows]
-        assert len(dist[rows]) == len(chosen)
-        np.testing.assert_array_equal(dist[rows].ppf(LEVELS), dist.ppf(LEVELS)[chosen])
-        np.testing.assert_array_equal(dist[rows].pdf(0.3), dist.pdf(0.3)[chosen])
-    assert dist.smoothed() is dist
-    nobody = dist[:0]
-    for answer, shape in (
-        (nobody.ppf([0.1, 0.2]), (0, 2)),
-        (nobody.pdf([1.0], grid=True), (0, 1)),
-        (nobody.cdf([1.0], grid=True), (0, 1)),
-        (nobody.mean(), (0,)),
-        (nobody.std(), (0,)),
-        (nobody.mode(), (0,)),
-        (nobody.rvs(3), (3, 0)),
-        (nobody.crps([]), (0,)),
-    ):
-        assert answer.shape == shape
-
-
-@pytest.mark.parametrize("dist", [make(), both()], ids=repr)
-def test_blocks_of_rows_and_points_give_what_the_whole_gives(dist, monkeypatch):
-    d = dist.n_outputs
-    own = dist.mean() + 0.3 * dist.std()
-    grid = np.concatenate([own, own[::-1] + 0.1])
-
-    def ask():
-        fresh = Draws(dist.draws)  # nothing remembered
-        answers = [
-            fresh.logpdf(grid, grid=True),
-            fresh.pdf(own),
-            fresh.cdf(grid, grid=True),
-            fresh.cdf(own),
-            fresh.mode(),
-            fresh.rvs(5, 0),
-        ]
-        return answers + ([fresh.ppf(LEVELS), fresh.crps(own)] if d == 1 else [])
-
-    whole = ask()
-    blocks = []
-    original = Draws.__getitem__
-
-    def watch(self, rows):
-        blocks.append(rows)
-        return original(self, rows)
-
-    monkeypatch.setattr(Draws, "__getitem__", watch)
-    monkeypatch.setattr(module, "MAX_MEMORY", 800)
-    monkeypatch.setattr("nkcme.distributions.gaussian_mixture.MAX_MEMORY", 800)
-    for ours, theirs in zip(ask(), whole, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert all(rows.stop - rows.start == 1 for rows in blocks)
-    assert len(blocks) >= 2 * ROWS
+# --- arguments ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (lambda: Draws([1.0, 2.0]), r"expected draws .* got \(2,\)"),
-        (lambda: Draws(np.zeros((0, 3))), r"at least one a row; got \(0, 3\)"),
-        (lambda: Draws([[1.0], [np.nan]]), "the draws must be finite"),
-        (lambda: Draws([[1.0], [np.inf]]), "the draws must be finite"),
-        (lambda: make().rvs(-1), "must not be negative; got -1"),
-        (lambda: make().crps([1.0]), r"one y for each of 3 rows; got \(1,\)"),
+        (lambda: SampleDistribution([1.0, 2.0]), r"expected draws .* got \(2,\)"),
+        (lambda: SampleDistribution(np.zeros((0, 3))), r"at least one per row; got \(0, 3\)"),
+        (lambda: SampleDistribution([[1.0], [np.nan]]), "the draws must be finite"),
+        (lambda: SampleDistribution([[1.0], [np.inf]]), "the draws must be finite"),
     ],
 )
 def test_bad_arguments_are_refused_in_one_line(action, message):

@@ -193,9 +193,8 @@ class FlowDistribution(LocationScale):
         edges += [] if more_breaks is None else [more_breaks]
         breaks = np.sort(np.clip(np.concatenate(edges, axis=1), *_FIXED_BREAKS[[0, -1]]), axis=1)
         half = 0.5 * np.diff(breaks, axis=1)[..., None]
-        u = (0.5 * (breaks[:, 1:] + breaks[:, :-1])[..., None] + half * _NODES).reshape(
-            self.n_rows, -1
-        )
+        u = 0.5 * (breaks[:, 1:] + breaks[:, :-1])[..., None] + half * _NODES
+        u = u.reshape(self.n_rows, u.shape[1] * u.shape[2])
         weight = (half * _NODE_WEIGHTS).reshape(u.shape) * np.exp(_log_normal(u[..., None]))
         return u, weight / weight.sum(axis=1, keepdims=True)
 

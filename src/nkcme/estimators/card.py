@@ -441,7 +441,7 @@ def fresh_draws(draw: Draw, x: np.ndarray, size: int, rng: np.random.RandomState
     return draws[..., 0] if draws.shape[2] == 1 else draws
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DiffusedDraws(SampleDistribution):
     """Draws of a diffusion at inputs ``x`` (n_rows, p), which can make more."""
 
