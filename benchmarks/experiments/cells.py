@@ -20,7 +20,7 @@ from nkcme.datasets.plane import load_plane
 from nkcme.datasets.toy import Problem, Toy, evaluate_was1, load_toy
 from nkcme.errors import NkcmeError
 from nkcme.estimators import ESTIMATORS, ConditionalEstimator
-from nkcme.evaluation import Evaluation, ask_rows
+from nkcme.evaluation import Evaluation, evaluate_rows
 from nkcme.rl.loop import train
 from nkcme.rl.result import agent_from_config, thin
 from nkcme.rl.settings import Settings
@@ -92,7 +92,7 @@ def _score_toy(cell: Cell, toy: Toy, model: ConditionalEstimator, seed: int) -> 
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_TEST_STREAM,)))
         x = toy.sample_x(n_test, rng)
         y = toy.sample(x, rng)
-        asked, outcome["seconds"]["predict"] = _timed(lambda: ask_rows(model, x[:, None], y))
+        asked, outcome["seconds"]["predict"] = _timed(lambda: evaluate_rows(model, x[:, None], y))
         bins = np.bincount(np.minimum((asked.pit * 10).astype(int), 9), minlength=10)
         scores, outcome["notes"] = _scores(asked)
         outcome["bins"] = bins.tolist()
@@ -179,7 +179,7 @@ def _score_uci(
         lambda: draw(model, X, cell.protocol["draws"], cell.protocol["n_draws"], fold)
     )
     bins = metrics.decile_counts(y, draws)
-    asked, predict_seconds = _timed(lambda: ask_rows(model, X, y))
+    asked, predict_seconds = _timed(lambda: evaluate_rows(model, X, y))
     scores, notes = _scores(asked)
     return {
         "metrics": {

@@ -1,6 +1,6 @@
-"""A fitted model asked about a whole table, block of rows by block: what scores and charts need.
+"""A fitted model evaluated on a whole table, in blocks of rows: inputs of scores and charts.
 
-Any estimator with `predict_dist` will do. Memory grows by a few numbers a row, whatever the model.
+It needs an estimator with `predict_dist`. Memory grows by a few numbers per row for every model.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from scipy.stats import norm
 from sklearn.pipeline import Pipeline
 
 from nkcme import metrics
+from nkcme.distributions import blocks
 from nkcme.distributions.base import Distribution
-from nkcme.distributions.blocks import BLOCK_ROWS
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.encoding import as_target
 
@@ -29,7 +29,7 @@ Table = nw.DataFrame | np.ndarray
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model said of each row, beside the ``y`` that was observed there; arrays (n_rows,).
+    """The predictions of a model for each row, beside the observed ``y``; arrays (n_rows,).
 
     ``lower`` and ``upper`` are the ends of the central 90 % interval, ``pit`` is the predicted
     probability of values up to y, and ``log_density`` is that of the smoothed reading.
@@ -48,11 +48,12 @@ class Evaluation:
         return len(self.y)
 
     def rows(self, chosen: np.ndarray) -> Evaluation:
+        """The evaluation of the chosen rows."""
         return Evaluation(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
     @property
     def interval(self) -> np.ndarray:
-        """(n_rows, 2)"""
+        """The ends of the intervals, (n_rows, 2)."""
         return np.stack([self.lower, self.upper], axis=1)
 
     @property
@@ -73,16 +74,17 @@ class Evaluation:
         }
 
     def scores_without_features(self) -> dict[str, float]:
-        """The same scores for one who knows all these y but no features: a yardstick.
+        """The same scores of a prediction that uses all these y but no features, for reference.
 
-        Predicted is the distribution of y over all rows; for the log density, the normal one of
-        the same mean and deviation (none where y never varies). There is no such yardstick for
-        QICE and coverage, for anybody can be calibrated.
+        The prediction is the distribution of y over all rows; for the log density, the normal one
+        with the same mean and standard deviation (none if y is constant). QICE and coverage have
+        no such reference, because a prediction without features is calibrated.
         """
         n, ordered = len(self), np.sort(self.y)
         lower, upper = np.quantile(self.y, [_LEVELS[0], _LEVELS[-1]])
         spread = float(self.y.std())
-        # The CRPS of an empirical distribution at its own points is half the mean distance of two.
+        # The mean CRPS of an empirical distribution at its own points is half the mean distance
+        # of two points.
         rank = 2 * np.arange(1, n + 1) - n - 1
         density = {"nll": float(norm(scale=spread).entropy())} if spread > 0 else {}
         return density | {
@@ -93,13 +95,37 @@ class Evaluation:
 
 
 def evaluate(model: Any, X: Any, y: Any) -> dict[str, Any]:
-    """The number of rows, each score of a model on them, and the QICE of a perfect model."""
-    asked = ask_rows(model, X, y)
-    return {"rows": len(asked), **asked.scores(), "qice_floor": metrics.qice_floor(len(asked))}
+    """The scores of a fitted model on a table.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of one output with ``predict_dist``.
+    X : table
+        An array, or a pandas or polars frame.
+    y : array_like of shape (n_rows,)
+        The observed values.
+
+    Returns
+    -------
+    dict
+        ``rows``, the number of rows; each score by its name in `metrics.EXPLANATIONS`; and
+        ``qice_floor``, the expected QICE of a perfect model.
+
+    Raises
+    ------
+    NkcmeError
+        If the model predicts no distributions.
+    TableError
+        If ``X`` is no table, or if ``y`` does not fit to it.
+    """
+    evaluation = evaluate_rows(model, X, y)
+    n_rows = len(evaluation)
+    return {"rows": n_rows, **evaluation.scores(), "qice_floor": metrics.qice_floor(n_rows)}
 
 
-def ask_rows(model: Any, X: Any, y: Any) -> Evaluation:
-    """Ask a fitted model with one output about every row of a table."""
+def evaluate_rows(model: Any, X: Any, y: Any) -> Evaluation:
+    """The predictions of a fitted model with one output for every row of a table."""
     if not hasattr(model, "predict_dist"):
         raise NkcmeError(
             f"a {type(model).__name__} has no predict_dist, so it predicts no distributions to "
@@ -109,17 +135,18 @@ def ask_rows(model: Any, X: Any, y: Any) -> Evaluation:
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
     if target.ndim != 1:
-        raise TableError(f"expected one y a row, got {target.shape[1]}; choose one output")
+        raise TableError(f"expected one y per row, got {target.shape[1]}; choose one output")
     if len(target) != len(table):
-        raise TableError(f"X has {len(table)} rows and y has {len(target)}: they must have as many")
-    blocks = list(_blocks(model, table, target))
+        raise TableError(
+            f"X has {len(table)} rows and y has {len(target)}: they must have the same"
+        )
+    found = list(_evaluate_blocks(model, table, target))
     names = [field.name for field in fields(Evaluation)]
-    return Evaluation(*(np.concatenate([getattr(b, name) for b in blocks]) for name in names))
+    return Evaluation(*(np.concatenate([getattr(b, name) for b in found]) for name in names))
 
 
-def _blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[Evaluation]:
-    for first in range(0, len(target), BLOCK_ROWS):
-        rows = slice(first, first + BLOCK_ROWS)
+def _evaluate_blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[Evaluation]:
+    for rows in blocks.row_slices(len(target), blocks.BLOCK_ROWS):
         y = target[rows]
         dist = model.predict_dist(native(table[rows]))
         lower, median, upper = dist.ppf(_LEVELS).T
@@ -136,13 +163,13 @@ def _blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[Evaluation
 
 
 def as_table(X: Any) -> Table:
-    """X as something whose rows can be chosen by slices and by arrays of numbers."""
+    """X as a table whose rows can be selected by slices and by arrays of integers."""
     try:
         table = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(table, nw.DataFrame):
             table = np.asarray(X)
             if table.dtype.kind in "US" and not isinstance(X, np.ndarray):
-                table = np.array(X, dtype=object)  # a list's numbers stay numbers beside text
+                table = np.array(X, dtype=object)  # numbers in a list stay numbers beside text
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise TableError(f"X cannot be read as a table: {reason}") from error
@@ -152,7 +179,7 @@ def as_table(X: Any) -> Table:
 
 
 def native(table: Table) -> Any:
-    """The frame or array that the user would know."""
+    """The table as the frame or array that the user passed."""
     return table.to_native() if isinstance(table, nw.DataFrame) else table
 
 
@@ -160,12 +187,50 @@ def native(table: Table) -> Any:
 
 
 def crps_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """Minus the mean continuous ranked probability score."""
+    """Minus the mean continuous ranked probability score: a scorer for model selection.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted, with ``predict_dist``, also as the last step of a pipeline.
+    X : table
+        The inputs.
+    y : array_like of shape (n_rows,)
+        The observed values.
+
+    Returns
+    -------
+    float
+        Higher is better.
+
+    Examples
+    --------
+    ::
+
+        GridSearchCV(NKCME(), {"n_atoms": [50, 100]}, scoring=crps_scorer).fit(X, y)
+    """
     return -float(np.mean(_predicted(estimator, X).crps(np.asarray(y, np.float64).reshape(-1))))
 
 
 def log_density_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """The mean log density at the observed y, embeddings being read smoothed."""
+    """The mean log density at the observed y: a scorer for model selection.
+
+    Embeddings are read smoothed.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted, with ``predict_dist``, also as the last step of a pipeline.
+    X : table
+        The inputs.
+    y : array_like of shape (n_rows,) or (n_rows, d)
+        The observed values.
+
+    Returns
+    -------
+    float
+        Higher is better.
+    """
     dist = _predicted(estimator, X).smoothed()
     target = np.asarray(y, np.float64)
     if dist.n_outputs == 1:
@@ -174,7 +239,7 @@ def log_density_scorer(estimator: Any, X: Any, y: Any) -> float:
 
 
 def _predicted(estimator: Any, X: Any) -> Distribution:
-    """The distributions an estimator predicts, also at the end of a pipeline."""
+    """The distributions that an estimator predicts, also at the end of a pipeline."""
     if isinstance(estimator, Pipeline):
         return estimator[-1].predict_dist(estimator[:-1].transform(X))
     return estimator.predict_dist(X)

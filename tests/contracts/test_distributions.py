@@ -1,7 +1,6 @@
 """The numeric laws of every predicted distribution, whichever estimator predicts it.
 
-A law that does not hold for some kind of distribution today is listed in `NOT_PROMISED` with the
-reason.
+Where a law does not hold for some kind of distribution, `not_promised` says why.
 """
 
 from __future__ import annotations
@@ -27,12 +26,14 @@ from support.predicted_distributions import (
     breaks_of,
     case,
     density,
+    fitted,
     has_density,
     is_signed,
     moved,
     shrunk,
 )
 from support.quadrature import line, plane
+from support.tiny_estimators import every_estimator
 
 every_distribution = pytest.mark.parametrize("name", CASES)
 every_one_output = pytest.mark.parametrize("name", ONE_OUTPUT)
@@ -395,21 +396,30 @@ def test_repr_is_one_line_with_the_number_of_rows(name):
 
 
 @every_distribution
-@pytest.mark.parametrize("size", [1.5, True, -1, "3", None, [2], np.float64(2.0)])
-def test_a_number_of_samples_that_is_no_whole_number_is_refused(name, size):
-    with pytest.raises(NkcmeError, match="must be a whole number of at least 0; got") as caught:
-        case(name).rvs(size)
-    assert "\n" not in str(caught.value)
+def test_a_number_of_samples_that_is_no_whole_number_is_refused(name):
+    for size in (1.5, True, -1, "3", None, [2], np.float64(2.0)):
+        with pytest.raises(NkcmeError, match="must be a whole number of at least 0; got") as caught:
+            case(name).rvs(size)
+        assert "\n" not in str(caught.value)
 
 
 @every_one_output
-@pytest.mark.parametrize(
-    "coverage", [0.0, 1.0, 1.5, np.nan, True, "0.9", [0.8, 0.9], np.full(200, 0.5), None]
-)
-def test_a_coverage_that_is_not_one_number_between_zero_and_one_is_refused(name, coverage):
-    with pytest.raises(NkcmeError, match="coverage must be one number between 0 and 1") as caught:
-        case(name).interval(coverage)
-    assert "\n" not in str(caught.value)
+def test_a_coverage_that_is_not_one_number_between_zero_and_one_is_refused(name):
+    expected = "coverage must be one number between 0 and 1, such as 0.9; got"
+    for coverage in (0.0, 1.5, np.nan, True, "0.9", [0.8, 0.9], np.full(200, 0.5), None):
+        with pytest.raises(NkcmeError, match=expected) as caught:
+            case(name).interval(coverage)
+        assert "\n" not in str(caught.value)
+
+
+@every_estimator
+def test_estimators_refuse_what_their_distributions_refuse(name):
+    model, x = fitted(name, 1)
+    for size in (1.5, True, -1):
+        with pytest.raises(NkcmeError, match="must be a whole number of at least 0; got"):
+            model.sample(x, n_samples=size)
+    with pytest.raises(NkcmeError, match=r"coverage must be one number .* got a list of 2"):
+        model.predict_interval(x, coverage=[0.8, 0.9])
 
 
 @every_distribution

@@ -1,8 +1,7 @@
 """Every kind of predicted distribution, small: built by hand, and predicted by every estimator.
 
 `CASES` maps a name to a function that makes the distribution; the contract runs over all of them.
-An estimator in `ESTIMATORS` is included without further ado, in both readings if it predicts
-embeddings.
+Every estimator in `ESTIMATORS` is included, in both readings if it predicts embeddings.
 """
 
 from __future__ import annotations
@@ -96,7 +95,8 @@ def plane_sample(n_draws: int = 60) -> SampleDistribution:
 
 
 @cache
-def _fitted(name: str, n_outputs: int) -> tuple[Any, np.ndarray]:
+def fitted(name: str, n_outputs: int) -> tuple[Any, np.ndarray]:
+    """A tiny fitted estimator, and a few rows to predict."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(40, 2))
     y = x + 0.3 * rng.normal(size=(40, 2))
@@ -105,7 +105,7 @@ def _fitted(name: str, n_outputs: int) -> tuple[Any, np.ndarray]:
 
 def predicted(name: str, n_outputs: int, reading: str | None = None) -> Distribution:
     """The distributions that a tiny estimator predicts for a few rows."""
-    model, x = _fitted(name, n_outputs)
+    model, x = fitted(name, n_outputs)
     dist = model.predict_dist(x)
     return dist.read(reading) if isinstance(dist, Embedding) and reading is not None else dist
 
@@ -183,7 +183,7 @@ def moved(dist: Distribution, shift: float, factor: float) -> Distribution:
 
 
 def shrunk(dist: Distribution, factor: float) -> Distribution:
-    """The distributions of y moved towards zero location and scaled: almost points."""
+    """Distributions around the same location, narrower by ``factor``."""
     if isinstance(dist, SampleDistribution):
         middle = dist.draws.mean(axis=0)
         return SampleDistribution(middle + factor * (dist.draws - middle))

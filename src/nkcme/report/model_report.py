@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nkcme import metrics
-from nkcme.evaluation import NOMINAL, Evaluation, as_table, ask_rows, native
+from nkcme.evaluation import NOMINAL, Evaluation, as_table, evaluate_rows, native
 from nkcme.report import charts
 from nkcme.report.page import chart, header, percent, section, write_page
 from nkcme.report.partial_dependence import Features
@@ -36,7 +36,7 @@ def write_report(
 
 
 def _body(model: Any, X: Any, y: Any, title: str, target: str) -> list[str]:
-    results = ask_rows(model, X, y)
+    results = evaluate_rows(model, X, y)
     shown = _sample(np.arange(len(results)), MAX_POINTS)
     table = as_table(X)[shown]
     features = Features(native(table))
