@@ -1,4 +1,4 @@
-"""The map of probabilities: what it does to weights, and that it calibrates."""
+"""The calibration map: its effect on weights, and that its result is calibrated."""
 
 import numpy as np
 import pytest
@@ -6,33 +6,33 @@ from scipy import stats
 
 from nkcme.calibration.calibration_map import (
     N_STEPS,
-    Recalibration,
-    _rows_for,
-    counts,
-    counts_of_more_members,
+    CalibrationMap,
+    _likeliest_rows,
+    extrapolated_counts,
+    pit_counts,
 )
 from nkcme.distributions.embedding import Embedding
 from nkcme.errors import NkcmeError
 
 
-def test_uniform_probabilities_leave_everything_as_it_is():
-    calibration = Recalibration.fit((np.arange(5000) + 0.5) / 5000)
+def test_the_map_of_uniform_probabilities_is_the_identity():
+    calibration = CalibrationMap.fit((np.arange(5000) + 0.5) / 5000)
     q = np.linspace(0, 1, 37)
     np.testing.assert_allclose(calibration(q), q, atol=1e-12)
 
 
-def test_it_undoes_a_known_distortion():
+def test_the_map_undoes_a_known_distortion():
     """Predictions N(0, 2^2) of a standard normal: R(u) = Phi(2 Phi^-1(u)) in closed form."""
     rng = np.random.default_rng(0)
     pit = stats.norm.cdf(rng.normal(size=200_000) / 2)
-    calibration = Recalibration.fit(pit)
+    calibration = CalibrationMap.fit(pit)
     u = np.linspace(0.02, 0.98, 49)
     np.testing.assert_allclose(calibration(u), stats.norm.cdf(2 * stats.norm.ppf(u)), atol=0.004)
 
 
 def test_new_weights_have_the_mapped_distribution_function():
     rng = np.random.default_rng(1)
-    calibration = Recalibration.fit(rng.beta(2, 3, size=400))
+    calibration = CalibrationMap.fit(rng.beta(2, 3, size=400))
     weights = rng.dirichlet(np.ones(30), size=7)
     new = calibration.of_weights(weights)
     assert new.min() >= 0
@@ -45,23 +45,23 @@ def test_new_weights_have_the_mapped_distribution_function():
     )
 
 
-def test_few_rows_change_little_and_weights_are_repetitions():
+def test_few_rows_change_little_and_a_weight_is_a_number_of_rows():
     pit = np.array([0.11, 0.52, 0.93])
-    few = Recalibration.fit(pit)
+    few = CalibrationMap.fit(pit)
     assert np.abs(few(np.linspace(0, 1, 11)) - np.linspace(0, 1, 11)).max() < 0.1
-    twice = Recalibration.fit(np.repeat(pit, [2, 1, 3]))
-    weighted = Recalibration.fit(pit, weight=np.array([2.0, 1.0, 3.0]))
+    twice = CalibrationMap.fit(np.repeat(pit, [2, 1, 3]))
+    weighted = CalibrationMap.fit(pit, weight=np.array([2.0, 1.0, 3.0]))
     np.testing.assert_allclose(twice.values, weighted.values)
     assert np.all(np.diff(twice.values) > 0)
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.7, 0.6, 1.0], [0.1, 1.0], [0.0, 0.5], [0.0], [[0, 1]]])
-def test_what_is_no_map_is_refused(values):
+def test_values_that_do_not_rise_from_zero_to_one_are_refused(values):
     with pytest.raises(NkcmeError, match="rise from zero to one"):
-        Recalibration(np.asarray(values, float))
+        CalibrationMap(np.asarray(values, float))
 
 
-def test_the_mean_of_more_members_is_foreseen_from_few():
+def test_the_counts_of_many_members_are_extrapolated_from_few():
     """Members N(y + e_j, 1) of a y that is N(0, 1 + s^2): the counts of a mean of k, from those of
     one and of two; the mean of sixteen is simulated beside."""
     rng, n, spread = np.random.default_rng(0), 200_000, 0.5
@@ -69,24 +69,24 @@ def test_the_mean_of_more_members_is_foreseen_from_few():
     centers = spread * rng.normal(size=(16, n))
 
     def of(k):
-        return counts(np.mean(stats.norm.cdf(y - centers[:k]), axis=0)) / n
+        return pit_counts(np.mean(stats.norm.cdf(y - centers[:k]), axis=0)) / n
 
-    single = np.mean([counts(stats.norm.cdf(y - c)) / n for c in centers[:2]], axis=0)
-    foreseen = counts_of_more_members(single, of(2), 2, 16)
+    single = np.mean([pit_counts(stats.norm.cdf(y - c)) / n for c in centers[:2]], axis=0)
+    predicted = extrapolated_counts(single, of(2), 2, 16)
     true = of(16)
-    assert np.abs(np.cumsum(foreseen - true)).max() < 0.35 * np.abs(np.cumsum(of(2) - true)).max()
-    np.testing.assert_array_equal(counts_of_more_members(single, of(2), 1, 5), of(2))
-    assert np.all(np.diff(Recalibration.from_counts(np.full(100, -1.0)).values) > 0)
+    assert np.abs(np.cumsum(predicted - true)).max() < 0.35 * np.abs(np.cumsum(of(2) - true)).max()
+    np.testing.assert_array_equal(extrapolated_counts(single, of(2), 1, 5), of(2))
+    assert np.all(np.diff(CalibrationMap.from_counts(np.full(100, -1.0)).values) > 0)
 
 
-def test_the_map_is_as_detailed_as_the_counts_ask_for():
-    """Counts of a beta distribution leave it as it is, those of another law bend it: two
-    narrow peaks, which no beta has, get the least of it."""
+def test_the_map_is_as_detailed_as_the_counts_allow():
+    """The counts of a beta distribution get the most pseudo-rows of it, two narrow peaks, which no
+    beta distribution has, the fewest."""
     beta = stats.beta(2.0, 3.0)
     levels = np.linspace(0.0, 1.0, N_STEPS + 1)
     expected = np.diff(beta.cdf(levels))
-    assert _rows_for(expected, np.round(5000 * expected)) == 64_000
+    assert _likeliest_rows(expected, np.round(5000 * expected)) == 64_000
     middle = np.zeros(N_STEPS)
     middle[[20, 79]] = 2500.0
     flat = np.full(N_STEPS, 1.0 / N_STEPS)
-    assert _rows_for(flat, middle) == 500
+    assert _likeliest_rows(flat, middle) == 500

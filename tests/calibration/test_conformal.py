@@ -1,4 +1,4 @@
-"""Conformal intervals keep their promise, whatever the model."""
+"""Conformal intervals have the guaranteed coverage for a model that is far from the truth."""
 
 import numpy as np
 import pytest
@@ -28,9 +28,9 @@ def draw(rng, n):
 
 
 @pytest.mark.parametrize("coverage", [0.5, 0.8])
-def test_coverage_is_at_least_what_is_promised(coverage):
-    """Split conformal covers with a probability from c to c + 1 / (n + 1), over everything drawn:
-    here by 1,000 repetitions of both, with 5 standard errors to spare."""
+def test_coverage_is_at_least_the_guaranteed_one(coverage):
+    """Split conformal covers with a probability from c to c + 1 / (n + 1), over all rows:
+    here over 1,000 repetitions, within 5 standard errors."""
     rng, n, n_new, repetitions = np.random.default_rng(0), 39, 5, 1000
     model = Wrong()
     covered = np.empty(repetitions)
@@ -41,13 +41,13 @@ def test_coverage_is_at_least_what_is_promised(coverage):
         covered[i] = np.mean((low <= y[n:]) & (y[n:] <= high))
     margin = 5 * covered.std() / np.sqrt(repetitions)
     assert coverage - margin < covered.mean() < coverage + 1 / (n + 1) + margin
-    # What the model itself promises it does not keep.
+    # The intervals of the model itself cover too little.
     x, y = draw(rng, 20_000)
     low, high = model.predict_quantiles(x, [0.5 - coverage / 2, 0.5 + coverage / 2]).T
     assert np.mean((low <= y) & (y <= high)) < coverage - 0.05
 
 
-def test_more_than_rows_can_promise_has_no_bounds():
+def test_a_coverage_that_the_rows_cannot_guarantee_has_no_bounds():
     rng = np.random.default_rng(1)
     x, y = draw(rng, 9)
     intervals = ConformalIntervals(Wrong()).calibrate(x, y)
@@ -55,14 +55,14 @@ def test_more_than_rows_can_promise_has_no_bounds():
     np.testing.assert_array_equal(intervals.predict_interval(x[:2], 0.95), [[-np.inf, np.inf]] * 2)
 
 
-def test_y_outside_all_that_was_thought_possible_has_no_bounds_either():
+def test_y_outside_of_the_predicted_support_gives_no_bounds():
     x = np.zeros((50, 1))
     intervals = ConformalIntervals(Wrong()).calibrate(x, np.full(50, 9.0))
     assert intervals.radius(0.5) == 0.5
     assert np.isinf(intervals.predict_interval(x[:1], 0.5)).all()
 
 
-def test_the_rank_is_that_of_the_theory():
+def test_the_radius_is_the_order_statistic_of_the_theorem():
     intervals = ConformalIntervals(Wrong())
     with pytest.raises(NkcmeError, match="call calibrate"):
         intervals.radius()
@@ -70,5 +70,6 @@ def test_the_rank_is_that_of_the_theory():
     assert intervals.radius(0.9) == 0.18  # the 18th of 19, for 20 * 0.9 = 18
     assert intervals.radius(0.91) == 0.19
     assert intervals.radius(0.96) == np.inf
-    with pytest.raises(NkcmeError, match="coverage"):
-        intervals.radius(1.0)
+    for coverage in (1.0, [0.8, 0.9], "0.9"):
+        with pytest.raises(NkcmeError, match="coverage must be one number between 0 and 1"):
+            intervals.radius(coverage)
