@@ -28,11 +28,11 @@ def place_atoms(
         clusters = cover(data.y, data.weight, n_atoms, data.seed)
         return Atoms.points(*(jnp.asarray(array, jnp.float32) for array in clusters))
     low, high = closed_range(data.y)
-    if placement == "auto" and not of_residuals:
+    even = placement == "auto" and not of_residuals
+    if even and high - low <= recipe.even_up_to * data.y.std():
         # Not marked as a grid: whether atoms are even depends on the data, and models of several
         # data sets train as one program.
-        if high - low <= recipe.even_up_to * data.y.std():
-            return Atoms.points(_grid(low, high, n_atoms).locations)
+        return Atoms.points(_grid(low, high, n_atoms).locations)
     if placement == "grid":
         return _grid(low, high, n_atoms)
     return Atoms.at_quantiles(data.y[:, 0], data.weight, n_atoms)
