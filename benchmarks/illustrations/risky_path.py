@@ -1,30 +1,29 @@
-"""Two roads home: what a return distribution tells that a Q-value does not.
+"""Return distributions against Q-values, on an environment with a safe and a risky path.
 
-``python -m benchmarks.speed.risk`` trains agents in `nkcme.rl.risky_path`, asks what they foresee,
-lets them play by the mean and averse to risk, writes results/rl-risk.json and draws
-docs/images/two-roads.png.
+``python -m benchmarks risk`` trains agents in `nkcme.rl.risky_path`, measures their predicted and
+achieved returns when they maximise the mean and when they are risk-averse, writes
+results/rl-risk.json and draws docs/images/risky-path.png.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.record import write
+from benchmarks.provenance import write_result
+from benchmarks.timing import timed
 from nkcme.report.plots import BLUE, INK, ORANGE, VERMILION, picture
 from nkcme.rl import DQN, NKDQN, Result, Settings, train
 from nkcme.rl.play import play
 from nkcme.rl.risky_path import ACTIONS, FORK, TwoRoads, returns
 
-IMAGE = Path(__file__).parents[2] / "docs" / "images" / "two-roads.png"
-
 N_SEEDS, N_EPISODES, RISK = 8, 1000, 0.1
 
-#: No return is below -5 or above 2.
+#: All returns lie between -5 and 2.
 FUSE = NKDQN(n_atoms=28, support=(-6.0, 3.0))
 SETTINGS = Settings(
     n_steps=4000,
@@ -39,11 +38,12 @@ SETTINGS = Settings(
     eval_every=500,
 )
 
-#: A learning rate at which some agents lose the avalanche.
+#: A learning rate that is too high: some agents no longer predict the rare large loss.
 TOO_FAST = 2e-2
 
 
-def main() -> None:
+def main(out: Path, images: Path) -> None:
+    """Train and measure the agents, write the results, and draw the figure."""
     results: dict[str, Any] = {"settings": SETTINGS.to_config(), "agent": FUSE.to_config()}
     fast = replace(SETTINGS, learning_rate=TOO_FAST)
     trained = {}
@@ -52,32 +52,32 @@ def main() -> None:
         ("dqn", DQN(), SETTINGS),
         ("fuse_too_fast", FUSE, fast),
     ):
-        start = time.perf_counter()
-        trained[name] = train(TwoRoads(), agent, settings, seeds=N_SEEDS)
-        seconds = time.perf_counter() - start
+        trained[name], seconds = timed(partial(train, TwoRoads(), agent, settings, seeds=N_SEEDS))
         results[name] = {"seconds": seconds, "agents": _measure(trained[name])}
         print(name, results[name])
-    draw(trained["fuse"], trained["dqn"], IMAGE)
-    print(write("rl-risk", "python -m benchmarks.speed.risk", results))
+    path = images / "risky-path.png"
+    draw(trained["fuse"], trained["dqn"], path)
+    print(f"Wrote {path}")
+    print(f"Wrote {write_result('rl-risk', 'python -m benchmarks risk', results, out)}")
 
 
 def _measure(result: Result) -> list[dict[str, Any]]:
-    """What each agent foresees at the fork, and what it gets by the mean and averse to risk."""
-    fork, told = TwoRoads.observe(FORK), []
+    """Each agent's predicted returns at the fork, and its returns, by mean and risk-averse."""
+    fork, rows = TwoRoads.observe(FORK), []
     for k, seed in enumerate(result.seeds):
         dists = result.return_distribution(fork, k)
         row: dict[str, Any] = {"seed": seed}
         for name, dist in zip(ACTIONS, dists, strict=True):
             row[name] = {"mean": float(dist.mean()[0]), "below_zero": float(dist.cdf(0.0)[0])}
         for name, risk in (("by_the_mean", None), ("averse", RISK)):
-            came = play(result, TwoRoads(), N_EPISODES, agent=k, seed=1, risk=risk).returns
-            row[name] = {"mean": float(came.mean()), "worst": float(came.min())}
-        told.append(row)
-    return told
+            achieved = play(result, TwoRoads(), N_EPISODES, agent=k, seed=1, risk=risk).returns
+            row[name] = {"mean": float(achieved.mean()), "worst": float(achieved.min())}
+        rows.append(row)
+    return rows
 
 
 def draw(fuse: Result, dqn: Result, path: Path) -> None:
-    """At the fork: what DQN knows of each road, and what the distributional agent knows."""
+    """Predictions at the fork: DQN's Q-values, and the return distributions of fuse."""
     fork = TwoRoads.observe(FORK)
     grid = np.linspace(-5.8, 3.0, 700)
     gamma = fuse.settings.gamma
@@ -103,11 +103,7 @@ def draw(fuse: Result, dqn: Result, path: Path) -> None:
             for ax in (left, right):
                 ax.spines["left"].set_visible(False)
             left.set_ylabel(f"the {name}", fontsize=12)
-        axes[0, 0].set_title("what a Q-value tells (DQN)")
-        axes[0, 1].set_title("what a return distribution tells (fuse)")
+        axes[0, 0].set_title("Q-values (DQN)")
+        axes[0, 1].set_title("return distributions (fuse)")
         for ax in axes[1]:
-            ax.set_xlabel("return, discounted")
-
-
-if __name__ == "__main__":
-    main()
+            ax.set_xlabel("discounted return")

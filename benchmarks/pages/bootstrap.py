@@ -1,33 +1,35 @@
-"""What a handful of seeds can tell: means with bootstrap intervals, and differences between two."""
+"""Means over seeds with bootstrap intervals, differences of two means, interquartile means."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 N_RESAMPLES = 10_000
-_ENDS = (2.5, 97.5)  # of 95 %, in percent
+_ENDS = (2.5, 97.5)  # of a 95 % interval, in percent
 
 
 class Estimate(NamedTuple):
-    """A mean and its 95 % interval; numbers, or arrays where the values of a seed are arrays."""
+    """A mean and its 95 % interval; arrays where each seed has an array of values."""
 
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
     def overlaps(self, other: Estimate) -> bool:
+        """Whether the two intervals have a point in common."""
         return bool(self.low <= other.high and other.low <= self.high)
 
 
 def estimate(values: np.ndarray) -> Estimate:
-    """The mean over seeds, which are the first axis, with its percentile bootstrap interval."""
+    """The mean over seeds (the first axis) with its percentile bootstrap interval."""
     return Estimate(np.mean(values, axis=0), *_interval(_resampled_means(values, stream=0)))
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> Estimate:
-    """The mean of ``a`` less that of ``b``, seeds drawn anew for each: they are not pairs."""
+    """The mean of ``a`` minus that of ``b``; their seeds are resampled independently."""
     resampled = _resampled_means(a, stream=0) - _resampled_means(b, stream=1)
     return Estimate(np.mean(a, axis=0) - np.mean(b, axis=0), *_interval(resampled))
 
@@ -40,13 +42,19 @@ def interquartile_mean(values: np.ndarray) -> float:
 
 
 def _resampled_means(values: np.ndarray, stream: int) -> np.ndarray:
-    """Means of seeds drawn with replacement, (N_RESAMPLES, ...): how often each was drawn times
-    what it gave. The same draws every time, so a page does not change when it is written anew."""
+    """Means of seeds drawn with replacement, (N_RESAMPLES, ...)."""
     values = np.asarray(values, np.float64)
-    n = len(values)
+    return np.tensordot(_shares(len(values), stream), values, axes=1)
+
+
+@cache
+def _shares(n: int, stream: int) -> np.ndarray:
+    """The share of each of n seeds in each resample, (N_RESAMPLES, n).
+
+    Always the same resamples, so that the page does not change when it is written again.
+    """
     rng = np.random.default_rng([n, stream])
-    counts = rng.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES)
-    return np.tensordot(counts / n, values, axes=1)
+    return rng.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES) / n
 
 
 def _interval(means: np.ndarray) -> np.ndarray:

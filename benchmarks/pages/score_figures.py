@@ -1,4 +1,4 @@
-"""The pictures of docs/benchmarks.md, drawn from rows alone; the agents' are in `rl_figures`."""
+"""Figures of scores and seconds in docs/benchmarks.md, drawn from rows alone."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.experiments import specs
+from benchmarks.experiments import paper, specs
+from benchmarks.experiments.methods import METHODS, ONE_NETWORK
+from benchmarks.experiments.paper import TITLES
 from benchmarks.experiments.rows import Rows
-from benchmarks.experiments.specs import METHODS, ONE_NETWORK, TITLES
-from benchmarks.pages.rl_figures import draw_agents
 from benchmarks.pages.summary import Summary, summarise
 from benchmarks.pages.tables import scaling_label
 from nkcme.datasets.toy import TOYS
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SHOWN_ROWS = 2000
 
-#: Colour, marker and line of each method where several are in one picture.
+#: Colour, marker and line style of each method where several share a panel.
 _LOOKS = {
     "nkcme": (BLUE, "o", "-"),
     "nkcme-joint": (BLUE, "s", "--"),
@@ -37,15 +37,15 @@ _LOOKS = {
 }
 
 
-def draw_all(rows: Rows, directory: Path) -> dict[str, str]:
-    """Draw what the rows allow into a directory; file names and captions, in order."""
+def draw_scores(rows: Rows, directory: Path) -> dict[str, str]:
+    """Draw every figure that has rows into a directory; file names and captions, in order."""
     drawn = {}
     toy = summarise(specs.toy_cells(), rows)
     for name in TOYS:
         cells = [s for s in toy if s.cell.dataset == name]
         if any(_samples(s) for s in cells):
             draw_toy(name, cells, directory / f"toy-{name}.png")
-            drawn[f"toy-{name}.png"] = f"{name}: the data, and samples of each method over them"
+            drawn[f"toy-{name}.png"] = f"{name}: the data, and samples of each method over the data"
     uci = summarise(specs.uci_cells(), rows)
     for metric, file in (("qice_percent", "qice.png"), ("rmse", "rmse.png")):
         if any(s.rows for s in uci):
@@ -54,12 +54,12 @@ def draw_all(rows: Rows, directory: Path) -> dict[str, str]:
     scaling = summarise(specs.scaling_cells(), rows)
     if any(s.rows for s in scaling):
         draw_scaling(scaling, directory / "scaling.png")
-        drawn["scaling.png"] = "Seconds to fit and to predict by the number of training rows"
-    return drawn | draw_agents(rows, directory)
+        drawn["scaling.png"] = "Seconds to fit and to predict by number of training rows"
+    return drawn
 
 
 def draw_toy(name: str, summaries: Sequence[Summary], path: Path) -> None:
-    """The training data of seed 0, then the samples of each method, on the data in grey."""
+    """The training data of seed 0, then the samples of each method over the data in grey."""
     X, y = TOYS[name].make(seed=0)
     x, y = X[:_SHOWN_ROWS, 0], y[:_SHOWN_ROWS]
     chosen = [s for s in summaries if s.cell.method not in ("kernel-cme", ONE_NETWORK)]
@@ -76,6 +76,7 @@ def draw_toy(name: str, summaries: Sequence[Summary], path: Path) -> None:
 
 
 def _draw_samples(ax: Axes, summary: Summary, x: np.ndarray, y: np.ndarray) -> None:
+    """One panel: the samples of a method and its WAS1."""
     ax.scatter(x, y, s=3, color="0.82", lw=0)
     ax.set_title(METHODS[summary.cell.method].label)
     samples = _samples(summary)
@@ -94,7 +95,7 @@ def _draw_samples(ax: Axes, summary: Summary, x: np.ndarray, y: np.ndarray) -> N
 
 
 def _samples(summary: Summary) -> tuple[np.ndarray, np.ndarray] | None:
-    """Points (m,) and draws (n_draws, m) that were kept of seed 0."""
+    """The points (m,) and draws (n_draws, m) kept from seed 0, or None."""
     for row in summary.rows:
         if "samples" in row:
             return np.asarray(row["samples"]["x"]), np.asarray(row["samples"]["y"])
@@ -102,7 +103,7 @@ def _samples(summary: Summary) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def draw_dots(summaries: Sequence[Summary], metric: str, path: Path) -> None:
-    """A panel a data set, a line a method: our mean and deviation, the paper's, the floor."""
+    """One panel per data set, one line per method: our score, the paper's, a perfect model's."""
     methods = [m for m in METHODS if m != "kernel-cme"]
     datasets = list(dict.fromkeys(s.cell.dataset for s in summaries))
     with picture(path, 2, 4, (11, 6.4), sharey=True) as (figure, axes):
@@ -122,25 +123,26 @@ def draw_dots(summaries: Sequence[Summary], metric: str, path: Path) -> None:
 def _draw_panel(
     ax: Axes, cells: dict[str, Summary], methods: Sequence[str], metric: str, dataset: str
 ) -> None:
+    """One data set: means with standard deviations."""
     means: list[float] = []
     for place, method in enumerate(methods):
         score = cells[method].score(metric) if method in cells else None
-        paper = specs.published(metric, dataset, method)
-        if paper is not None:
+        published = paper.published(metric, dataset, method)
+        if published is not None:
             ax.errorbar(
-                paper.mean, place + 0.17, xerr=paper.std, fmt="o", ms=5, color=VERMILION,
+                published.mean, place + 0.17, xerr=published.std, fmt="o", ms=5, color=VERMILION,
                 mfc="white", lw=1.2, label="paper ± deviation",
             )  # fmt: skip
-            means.append(paper.mean)
+            means.append(published.mean)
         if score is not None:
             ax.errorbar(
                 score.mean, place - 0.17, xerr=score.std, fmt="o", ms=5, color=BLUE, lw=1.2,
                 label="ours ± deviation",
             )  # fmt: skip
             means.append(score.mean)
-    floor = specs.floor_under(metric, dataset)
-    if floor is not None:
-        ax.axvline(floor, color=INK, ls="--", lw=1, label="a perfect model")
+    perfect = paper.perfect_score(metric, dataset)
+    if perfect is not None:
+        ax.axvline(perfect, color=INK, ls="--", lw=1, label="a perfect model")
     ax.set_title(dataset)
     ax.grid(axis="y", color="0.92", lw=0.8)
     ax.set_axisbelow(True)
@@ -149,14 +151,14 @@ def _draw_panel(
     if positive and max(positive) > 10 * min(positive):
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter("{x:g}")
-    elif floor is not None:
+    elif perfect is not None:
         ax.set_xlim(left=0)
     if not any(s.rows for s in cells.values()):
         ax.text(0.5, 0.92, "ours: no data", transform=ax.transAxes, ha="center")
 
 
 def draw_scaling(summaries: Sequence[Summary], path: Path) -> None:
-    """Seconds by the number of training rows, both logarithmic: to fit, and to predict."""
+    """Seconds to fit and to predict by number of training rows, on logarithmic axes."""
     panels = {"fit_seconds": "to fit", "predict_seconds": "to predict 1,000 intervals"}
     with picture(path, 1, 2, (10, 5.2), sharex=True) as (figure, axes):
         for ax, (metric, title) in zip(axes.flat, panels.items(), strict=True):

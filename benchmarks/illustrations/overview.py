@@ -1,4 +1,4 @@
-"""Draws the pictures of README and documents: ``python -m benchmarks.pages.document_figures``."""
+"""The figures of the README and of docs/idea.md: ``python -m benchmarks figures``."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import ConnectionPatch, Patch
 
 from nkcme import NKCME, presets
 from nkcme.datasets.toy import Toy, load_toy
 from nkcme.report.plots import BLUE, INK, ORANGE, STYLE, VERMILION, plot_fan
 
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
-
-#: Rows drawn as points, of the 5000 that are learned from.
+#: The number of training rows, of 5,000, that are drawn as points.
 N_POINTS = 700
 
-#: What is drawn of each toy: its title and where it is cut.
+#: The title of each toy problem, and the x of its lower panel.
 PANELS = {
     "bimodal": ("two branches", 1.0),
     "skewed": ("changing skew and spread", -3.0),
@@ -28,7 +27,7 @@ PANELS = {
 
 
 def draw_readme(path: Path) -> None:
-    """Three data sets with the predicted density over them, and below it a cut with the truth."""
+    """Three data sets with the predicted density, and below each the densities at one x."""
     fig, axes = plt.subplots(2, 3, figsize=(11, 6.2), height_ratios=(1.5, 1), layout="constrained")
     for column, (name, (title, at)) in zip(axes.T, PANELS.items(), strict=True):
         toy = load_toy(name)
@@ -46,6 +45,7 @@ def draw_readme(path: Path) -> None:
 
 
 def _draw_data(ax: Axes, model: NKCME, X: np.ndarray, y: np.ndarray, title: str, at: float) -> None:
+    """The data over the predicted density of all x."""
     plot_fan(model, X, 0, ax, shade="density")
     ax.scatter(X[:N_POINTS, 0], y[:N_POINTS], s=6, color=ORANGE, alpha=0.8, lw=0, label="data")
     ax.axvline(at, color=VERMILION, lw=1.8, ls="--")
@@ -53,6 +53,7 @@ def _draw_data(ax: Axes, model: NKCME, X: np.ndarray, y: np.ndarray, title: str,
 
 
 def _draw_cut(ax: Axes, model: NKCME, toy: Toy, at: float) -> None:
+    """The predicted and the true density at one x."""
     dist = model.predict_dist([[at]]).read("smoothed")
     low, high = toy.ppf([at], [0.0005, 0.9995])[0]
     margin = 0.12 * (high - low)
@@ -65,7 +66,7 @@ def _draw_cut(ax: Axes, model: NKCME, toy: Toy, at: float) -> None:
 
 
 def draw_idea(path: Path) -> None:
-    """Data, then the weights that a network gives to fixed atoms at one x, then the density."""
+    """Three steps: the data, the weights that a network gives to atoms at one x, the density."""
     toy, at = load_toy("ring"), 0.7
     X, y = toy.make(seed=0)
     model = NKCME(**presets.QUICK, n_atoms=28, random_state=0).fit(X, y)
@@ -103,25 +104,23 @@ def draw_idea(path: Path) -> None:
     _save(fig, path)
 
 
-def _arrow(fig: plt.Figure, left: Axes, right: Axes) -> None:
+def _arrow(fig: Figure, left: Axes, right: Axes) -> None:
+    """An arrow from one panel to the next."""
     style = {"arrowstyle": "-|>", "mutation_scale": 18, "lw": 1.6, "color": INK}
     ends = {"coordsA": left.transAxes, "coordsB": right.transAxes}
     fig.add_artist(ConnectionPatch((1.02, 0.5), (-0.05, 0.5), **ends, **style))
 
 
-def _save(fig: plt.Figure, path: Path) -> None:
+def _save(fig: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path)
     plt.close(fig)
-    print(path)
+    print(f"Wrote {path}")
 
 
-def main() -> None:
+def main(images: Path) -> None:
+    """Draw both figures into a directory."""
     plt.switch_backend("Agg")
     with plt.rc_context(STYLE):
-        draw_readme(IMAGES / "readme.png")
-        draw_idea(IMAGES / "idea.png")
-
-
-if __name__ == "__main__":
-    main()
+        draw_readme(images / "readme.png")
+        draw_idea(images / "idea.png")

@@ -1,8 +1,8 @@
-"""The plain way of the agents, to compare with: the fused loss as the paper writes it, in a jitted
-step (ten agents side by side under vmap) that a Python loop calls. Only the environment is ours.
+"""The reference for speed: the paper's fused loss in a jitted step that a Python loop calls.
 
-It is no straw man: keys are split, targets copied and the replay is written in place inside the
-step, and nothing goes to the host. It is not scanned, and takes nothing for constant.
+Agents train side by side under vmap. Of this library it uses the environments alone. It is written
+well: the step splits keys, copies targets and writes the replay in place, and nothing is moved to
+the host. But the steps are not scanned, and nothing is precomputed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUPPORT = (-100.0, 100.0)
 
 
 def fused_loss(w: Array, v: Array, reward: Array, discount: Array, sigmas: Array) -> Array:
-    """Section 5.3 for one transition: weights w of the network and v of the target (N_ATOMS,)."""
+    """The loss of section 5.3 for one transition; weights w (network) and v (target) (N_ATOMS,)."""
     eta = jnp.linspace(*SUPPORT, N_ATOMS)
     tau = reward + discount * eta
 
@@ -36,7 +36,7 @@ def fused_loss(w: Array, v: Array, reward: Array, discount: Array, sigmas: Array
 
 
 class PlainAgents:
-    """The paper's recipe for the fused agent in an environment."""
+    """Fused agents in an environment, by the paper's recipe."""
 
     def __init__(self, env_name: str, n_agents: int, settings: Settings, sigmas: Array):
         env = make(env_name)
@@ -89,13 +89,13 @@ class PlainAgents:
             greedy = jnp.argmax(weights(state["network"], observation) @ eta)
             other = jax.random.randint(keys[1], (), 0, n_actions)
             action = jnp.where(jax.random.uniform(keys[2]) < epsilon, other, greedy)
-            env_state, came = env.step(keys[3], state["env"], action)
+            env_state, after = env.step(keys[3], state["env"], action)
             row = {
                 "observation": observation,
-                "next": came.final,
+                "next": after.final,
                 "action": action,
-                "reward": came.reward,
-                "ended": came.terminated | came.truncated,
+                "reward": after.reward,
+                "ended": after.terminated | after.truncated,
             }
             replay = {k: state["replay"][k].at[t % capacity].set(row[k]) for k in row}
             network, opt_state = state["network"], state["optimizer"]
@@ -113,12 +113,12 @@ class PlainAgents:
                 "target": target,
                 "optimizer": opt_state,
                 "env": env_state,
-                "observation": came.observation,
+                "observation": after.observation,
                 "key": keys[0],
                 "replay": replay,
             }
 
-        # The replay is given away to each step, so that it is written in place.
+        # The state is donated to each step, so that the replay is written in place.
         self._steps = {
             update: jax.jit(
                 jax.vmap(partial(step, update=update), in_axes=(0, None)), donate_argnums=0
@@ -130,7 +130,7 @@ class PlainAgents:
         self._t = 0
 
     def run(self, n_steps: int) -> None:
-        """So many steps of every agent; done when this returns."""
+        """Train every agent for ``n_steps``; finished when this returns."""
         for t in range(self._t, self._t + n_steps):
             update = (t + 1) % self._update_every == 0
             self._state = self._steps[update](self._state, t)

@@ -1,15 +1,13 @@
-"""How fast agents train: our compiled loop beside the plain way, in one process.
+"""Speed of training agents, against a plain loop in one process.
 
-    python -m benchmarks.speed.rl_speed
-
-writes results/rl-speed-DEVICE.json. The ratio is what counts; seconds are this machine's. Neither
-way evaluates anything while it is timed, but for one episode at the end of ours. With --whole, one
-run of the benchmark's length is timed too, evaluations and all: half a minute on a large GPU.
+``python -m benchmarks rl-speed`` writes results/rl-speed-DEVICE.json. Compare ratios; seconds
+depend on the machine. Neither side evaluates while it is timed, except for one episode at the end
+of ours. With ``--whole`` one run of full length is timed too, with its evaluations: half a minute
+on a large GPU.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import replace
 from functools import partial
@@ -20,9 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.experiments.provenance import device_name
-from benchmarks.speed import record
-from benchmarks.speed.plain_agent import PlainAgents, fused_loss
+from benchmarks.provenance import device_name, write_result
+from benchmarks.speed.plain_agents import PlainAgents, fused_loss
+from benchmarks.timing import seconds_of
 from nkcme.rl.agents import NKDQN
 from nkcme.rl.loop import train
 from nkcme.rl.presets import paper
@@ -32,8 +30,10 @@ N_AGENTS = 10
 
 
 def largest_difference(agent: NKDQN, gamma: float, n: int = 256) -> float:
-    """Between the plain way's loss and ours, on transitions that end and that do not: both ways
-    learn the same thing."""
+    """The largest difference of the two losses, on transitions that end and that do not.
+
+    It is about zero, so both sides learn the same thing.
+    """
     rng = np.random.default_rng(0)
     output, target = rng.normal(scale=3.0, size=(2, n, agent.width)).astype(np.float32)
     reward = np.ones(n, np.float32)
@@ -49,10 +49,10 @@ def largest_difference(agent: NKDQN, gamma: float, n: int = 256) -> float:
 
 
 def throughput(repeats: int, plain_steps: int, our_steps: tuple[int, int]) -> dict[str, Any]:
-    """Seconds a step of ten fused agents by the paper's recipe, both ways in turns."""
+    """Seconds per step of ten fused agents by the paper's recipe, both sides alternating."""
     agent, settings = paper("fuse", ENV)
     assert isinstance(agent, NKDQN)
-    with jax.default_matmul_precision("highest"):  # a GPU's ten bits would hide a difference
+    with jax.default_matmul_precision("highest"):  # a GPU's default of ten bits would hide it
         difference = largest_difference(agent, settings.gamma)
     assert difference < 1e-4, difference
     plain = PlainAgents(ENV, N_AGENTS, settings, jnp.asarray(agent.all_bandwidths(), jnp.float32))
@@ -63,10 +63,12 @@ def throughput(repeats: int, plain_steps: int, our_steps: tuple[int, int]) -> di
     plain_seconds, our_seconds = [], []
     short, long = our_steps
     for _ in range(repeats):
-        plain_seconds.append(_seconds(lambda: plain.run(plain_steps)) / plain_steps)
-        took = {n: _seconds(lambda s=s: train(ENV, agent, s, seeds=N_AGENTS))
-                for n, s in lengths.items()}  # fmt: skip
-        # The difference of two lengths leaves out what does not grow with the steps.
+        plain_seconds.append(seconds_of(lambda: plain.run(plain_steps)) / plain_steps)
+        took = {
+            n: seconds_of(partial(train, ENV, agent, one, seeds=N_AGENTS))
+            for n, one in lengths.items()
+        }
+        # The difference of two lengths excludes everything that does not grow with the steps.
         our_seconds.append((took[long] - took[short]) / (long - short))
     plain_step, our_step = float(np.median(plain_seconds)), float(np.median(our_seconds))
     return {
@@ -90,8 +92,10 @@ def throughput(repeats: int, plain_steps: int, our_steps: tuple[int, int]) -> di
 
 
 def whole_run() -> dict[str, Any]:
-    """Seconds of ten fused agents by the paper's recipe from the first step to the last, with an
-    evaluation every hundred steps. The first chunk, which compiles, counts as one of the others."""
+    """Seconds of ten fused agents by the paper's recipe, with an evaluation every hundred steps.
+
+    The first chunk, which compiles, is counted like the mean of the others.
+    """
     agent, settings = paper("fuse", ENV)
     clock = _Clock()
     result = train(ENV, agent, settings, seeds=N_AGENTS, progress=clock)
@@ -106,7 +110,7 @@ def whole_run() -> dict[str, Any]:
 
 
 class _Clock:
-    """The time at the end of each chunk."""
+    """A progress bar that records the time at the end of each chunk."""
 
     def __init__(self) -> None:
         self.start = time.perf_counter()
@@ -116,33 +120,21 @@ class _Clock:
         self.times.append(time.perf_counter())
 
 
-def _seconds(work: Any) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=record.RESULTS)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--plain-steps", type=int, default=400)
-    parser.add_argument("--our-steps", type=int, nargs=2, default=(2000, 8000))
-    parser.add_argument("--whole", action="store_true", help="time a run of full length as well")
-    arguments = parser.parse_args()
-    results = throughput(arguments.repeats, arguments.plain_steps, tuple(arguments.our_steps))
+def main(
+    repeats: int, plain_steps: int, our_steps: tuple[int, int], whole: bool, out: Path
+) -> None:
+    """Measure, print a line for each result, and write the file."""
+    results = throughput(repeats, plain_steps, our_steps)
     print(
-        f"ten fused agents on {ENV}: {1e3 * results['loop_seconds_a_step']:.3f} ms a step, the "
-        f"plain way {1e3 * results['plain_seconds_a_step']:.2f} ms: {results['ratio']:.1f} times"
+        f"ten fused agents on {ENV}: {1e3 * results['loop_seconds_a_step']:.3f} ms per step, the "
+        f"plain loop {1e3 * results['plain_seconds_a_step']:.2f} ms: {results['ratio']:.1f} times"
     )
-    if arguments.whole:
+    command = (
+        f"python -m benchmarks rl-speed --repeats {repeats} --plain-steps {plain_steps} "
+        f"--our-steps {our_steps[0]} {our_steps[1]}"
+    )
+    if whole:
+        command += " --whole"
         results["whole_run"] = whole_run()
         print("{steps:,} steps: {seconds_after_compilation:.1f} s".format(**results["whole_run"]))
-    path = record.write(
-        f"rl-speed-{device_name()}", "python -m benchmarks.speed.rl_speed", results, arguments.out
-    )
-    print(f"wrote {path}")
-
-
-if __name__ == "__main__":
-    main()
+    print(f"Wrote {write_result(f'rl-speed-{device_name()}', command, results, out)}")

@@ -1,5 +1,7 @@
-"""The plain way, to compare with: the loss as the paper writes it, in a jitted step (ten seeds side
-by side under vmap) that a Python loop calls. Nothing of our engine is used."""
+"""The reference for speed: the paper's loss in a jitted step that a Python loop calls.
+
+Seeds train side by side under vmap. Nothing of this library's training engine is used.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from jax import Array
 N_ATOMS, BATCH = 100, 50
 
 
-class PlainRun:
-    """The paper's toy recipe on data sets X (seeds, n, 1), y (seeds, n)."""
+class PlainTraining:
+    """The paper's toy recipe on the data sets X (seeds, n, 1) and y (seeds, n)."""
 
     def __init__(self, X: np.ndarray, y: np.ndarray):
         self.X, self.y = jnp.asarray(X, jnp.float32), jnp.asarray(y, jnp.float32)
@@ -53,7 +55,7 @@ class PlainRun:
         self._step = jax.jit(jax.vmap(step))
 
     def run(self, n_steps: int) -> np.ndarray:
-        """So many steps; the last loss of each seed."""
+        """Train for ``n_steps``; the last loss of each seed."""
         for _ in range(n_steps):
             self.key, key = jax.random.split(self.key)
             keys = jax.random.split(key, len(self.y))
