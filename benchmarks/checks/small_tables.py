@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold
 
+from benchmarks.experiments.protocols.fitting import draw_samples
 from benchmarks.provenance import device_name, write_result
 from benchmarks.timing import timed
 from nkcme import NKCME, metrics, presets
@@ -49,9 +50,8 @@ def run(name: str, recipe: str, parameters: dict[str, Any], n_folds: int) -> dic
     scores: dict[str, list[float]] = {}
     counts = np.zeros(10, int)
     for model, (_, _, X, y) in zip(models, data, strict=True):
-        dist = model.predict_dist(X)
-        signed = model.head == "signed"
-        draws = dist.herd(1000) if signed else dist.rvs(1000, random_state=0)
+        sampling = "herd" if model.head == "signed" else "independent"
+        draws = draw_samples(model, X, sampling, 1000, seed=0)
         interval = np.quantile(draws, [0.05, 0.95], axis=0).T
         counts += metrics.decile_counts(y, draws)
         for score, value in {

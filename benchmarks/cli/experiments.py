@@ -88,7 +88,7 @@ def uci(
     ] = False,
     rows: RowsPath = _ROWS,
 ) -> None:
-    """Score every method on the UCI data sets, over their published folds.
+    """Score every method on the UCI sets' published folds.
 
     Year is run only when it is named. The data come from where `nkcme data` finds them. A stopped
     benchmark continues where it was stopped, as with toy.
@@ -108,7 +108,9 @@ def outputs(
     ] = None,
     rows: RowsPath = _ROWS,
 ) -> None:
-    """Score joint predictions of two outputs with known dependence, beside a spline flow's.
+    """Score joint predictions of two dependent outputs.
+
+    The true dependence is known, and a spline flow is scored beside our recipes.
 
     A stopped benchmark continues where it was stopped, as with toy.
     """

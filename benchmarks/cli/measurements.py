@@ -35,10 +35,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def speed(repeats: Repeats = 5, out: Out = _OUT) -> None:
-    """Measure the training engine against the same training in a plain Python loop.
+    """Measure the speed of training against a plain loop.
 
-    Also measures the start of a new process, prediction of a million rows, one fit, and the time to
-    reach the paper's scores. Takes several minutes. Writes speed-DEVICE.json.
+    The plain loop does the same training, in a jitted step that Python calls. Also measures the
+    start of a new process, prediction of a million rows, one fit, and the time to reach the paper's
+    scores. Takes several minutes. Writes speed-DEVICE.json.
     """
     from benchmarks.speed.training import main
 
@@ -59,9 +60,10 @@ def rl_speed(
     ] = False,
     out: Out = _OUT,
 ) -> None:
-    """Measure the training of ten agents against the same training in a plain Python loop.
+    """Measure the speed of agents against a plain loop.
 
-    Takes minutes. Writes rl-speed-DEVICE.json.
+    Ten agents train side by side; the plain loop does the same training, in a jitted step that
+    Python calls. Takes minutes. Writes rl-speed-DEVICE.json.
     """
     if not 0 < our_steps[0] < our_steps[1]:
         raise NkcmeError(f"--our-steps needs two increasing numbers of steps; got {our_steps}")
@@ -76,7 +78,7 @@ def table_sizes(
     ] = "300,500000",
     out: Out = _OUT,
 ) -> None:
-    """Time and score NKCME() on a small and on a large generated table.
+    """Time and score NKCME() on small and large tables.
 
     Writes table-sizes-DEVICE.json.
     """
@@ -97,7 +99,7 @@ def small_tables(
     ] = 6,
     out: Out = _OUT,
 ) -> None:
-    """Score one network of ours against the paper's recipe on small tables.
+    """Score one network and the paper's recipe on few rows.
 
     The UCI sets come from where `nkcme data` finds them. Takes minutes. Writes
     small-tables-DEVICE.json.
@@ -108,9 +110,10 @@ def small_tables(
 
 
 def risk(out: Out = _OUT, images: Images = _IMAGES) -> None:
-    """Train agents on the risky path: return distributions against Q-values.
+    """Compare return distributions with Q-values under risk.
 
-    Writes rl-risk.json and draws risky-path.png.
+    Trains agents where a risky path has the higher mean return. Writes rl-risk.json and draws
+    risky-path.png.
     """
     from benchmarks.illustrations.risky_path import main
 
@@ -118,7 +121,10 @@ def risk(out: Out = _OUT, images: Images = _IMAGES) -> None:
 
 
 def figures(images: Images = _IMAGES) -> None:
-    """Draw the figures of the README and of docs/idea.md: readme.png and idea.png."""
+    """Draw the figures of the README and of docs/idea.md.
+
+    Trains small models. Draws readme.png and idea.png.
+    """
     from benchmarks.illustrations.overview import main
 
     main(images)

@@ -9,10 +9,12 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import ConnectionPatch, Patch
 
 from nkcme import NKCME, presets
 from nkcme.datasets.toy import Toy, load_toy
+from nkcme.distributions.embedding import Embedding
 from nkcme.report.plots import BLUE, INK, ORANGE, STYLE, VERMILION, plot_fan
 
 #: The number of training rows, of 5,000, that are drawn as points.
@@ -54,7 +56,7 @@ def _draw_data(ax: Axes, model: NKCME, X: np.ndarray, y: np.ndarray, title: str,
 
 def _draw_cut(ax: Axes, model: NKCME, toy: Toy, at: float) -> None:
     """The predicted and the true density at one x."""
-    dist = model.predict_dist([[at]]).read("smoothed")
+    dist = model.predict_dist([[at]]).smoothed()
     low, high = toy.ppf([at], [0.0005, 0.9995])[0]
     margin = 0.12 * (high - low)
     grid = np.linspace(low - margin, high + margin, 800)
@@ -70,15 +72,17 @@ def draw_idea(path: Path) -> None:
     toy, at = load_toy("ring"), 0.7
     X, y = toy.make(seed=0)
     model = NKCME(**presets.QUICK, n_atoms=28, random_state=0).fit(X, y)
-    dist = model.predict_dist([[at]]).read("smoothed")
+    dist = model.predict_dist([[at]]).smoothed()
+    assert isinstance(dist, Embedding)
     eta, weights = dist.atoms[:, 0] * dist.scale[0, 0] + dist.location[0, 0], dist.weights[0]
     grid = np.linspace(-3, 3, 900)
-    bumps = weights[:, None] * type(dist)(
+    bumps = weights[:, None] * Embedding(
         atoms=dist.atoms, weights=np.eye(len(eta)), kernel=dist.kernel, bandwidth=dist.bandwidth,
         location=dist.location, scale=dist.scale,
     ).pdf(grid, grid=True)  # fmt: skip
 
-    fig, axes = plt.subplots(1, 3, figsize=(11, 4.0), layout="constrained", sharey=True)
+    layout = ConstrainedLayoutEngine(wspace=0.1)
+    fig, axes = plt.subplots(1, 3, figsize=(11, 4.0), layout=layout, sharey=True)
     axes[0].scatter(X[:1500, 0], y[:1500], s=5, color=ORANGE, alpha=0.6, lw=0)
     axes[0].axvline(at, color=VERMILION, ls="--", lw=1.8)
     axes[0].text(at + 0.06, -2.85, f"x = {at}", color=VERMILION)
@@ -100,15 +104,16 @@ def draw_idea(path: Path) -> None:
         ax.locator_params(axis="x", nbins=4)
     for left, right in pairwise(axes):
         _arrow(fig, left, right)
-    fig.get_layout_engine().set(wspace=0.1)
     _save(fig, path)
 
 
 def _arrow(fig: Figure, left: Axes, right: Axes) -> None:
     """An arrow from one panel to the next."""
-    style = {"arrowstyle": "-|>", "mutation_scale": 18, "lw": 1.6, "color": INK}
-    ends = {"coordsA": left.transAxes, "coordsB": right.transAxes}
-    fig.add_artist(ConnectionPatch((1.02, 0.5), (-0.05, 0.5), **ends, **style))
+    arrow = ConnectionPatch(
+        (1.02, 0.5), (-0.05, 0.5), coordsA=left.transAxes, coordsB=right.transAxes,
+        arrowstyle="-|>", mutation_scale=18, lw=1.6, color=INK,
+    )  # fmt: skip
+    fig.add_artist(arrow)
 
 
 def _save(fig: Figure, path: Path) -> None:

@@ -17,7 +17,7 @@ edit it by hand.
 - *difference* is (ours − paper) / √(s² + s²), in pooled standard deviations. Below zero is better
   than the paper; up to 2 counts as reproduced. The paper prints two decimals, so a difference of
   at most 0.005 counts as none.
-- *perfect model* is the score of a perfect model.
+- *perfect model* is the expected score of the true distribution on as many test rows.
 - In these tables lower is better, and the best of each line is bold.
 
 `NKCME()` is the default of this library, *quick* is one network of it (`presets.QUICK`), and

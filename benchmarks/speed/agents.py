@@ -36,8 +36,8 @@ def largest_difference(agent: NKDQN, gamma: float, n: int = 256) -> float:
     """
     rng = np.random.default_rng(0)
     output, target = rng.normal(scale=3.0, size=(2, n, agent.width)).astype(np.float32)
-    reward = np.ones(n, np.float32)
-    discount = np.where(rng.random(n) < 0.2, 0.0, gamma).astype(np.float32)
+    reward = jnp.ones(n)
+    discount = jnp.asarray(np.where(rng.random(n) < 0.2, 0.0, gamma), jnp.float32)
     sigmas = jnp.asarray(agent.all_bandwidths(), jnp.float32)
     plain = jax.vmap(partial(fused_loss, sigmas=sigmas))(
         jax.nn.softmax(output), jax.nn.softmax(target), reward, discount

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from nkcme.rl.envs import make
+from nkcme.rl.envs import Compiled, make
 from nkcme.rl.settings import Settings
 
 N_ATOMS = 51
@@ -39,7 +39,8 @@ class PlainAgents:
     """Fused agents in an environment, by the paper's recipe."""
 
     def __init__(self, env_name: str, n_agents: int, settings: Settings, sigmas: Array):
-        env = make(env_name)
+        env = make(env_name, "gymnax")
+        assert isinstance(env, Compiled)
         n_actions, size, capacity = env.n_actions, env.observation_size, settings.buffer_size
         eta = jnp.linspace(*SUPPORT, N_ATOMS)
         width, depth = settings.hidden[0], len(settings.hidden)

@@ -85,8 +85,12 @@ def time_to_paper(plain_step: float) -> list[dict[str, Any]]:
 def _was1(models: list[NKCME], toy: str) -> float:
     """Mean WAS1 x 100 over the models of the seeds."""
     values = [
-        evaluate_was1(TOYS[toy], lambda X, m=m, s=s: draw_samples(m, X, "quantiles", N_DRAWS, s), s)  # type: ignore[misc]
-        for s, m in zip(SEEDS, models, strict=True)
+        evaluate_was1(
+            TOYS[toy],
+            partial(draw_samples, model, sampling="quantiles", n_draws=N_DRAWS, seed=seed),
+            seed,
+        )
+        for seed, model in zip(SEEDS, models, strict=True)
     ]
     return 100 * float(np.mean(values))
 
@@ -113,7 +117,7 @@ def growth() -> list[dict[str, Any]]:
         short, long = (
             NKCME(**presets.QUICK, random_state=0, epochs=e) for e in (epochs, 2 * epochs)
         )
-        fit = fit_seconds(short, X, y, lambda long=long: long)  # type: ignore[misc]
+        fit = fit_seconds(short, long, X, y)
         rows.append(
             {
                 "rows": n,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ def perform(cell: Cell, runs: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
     for run in runs:
         X, y = _table(n, cell.protocol["n_inputs"], run)
         estimator = make_estimator(cell).set_params(random_state=run)
-        fit = fit_seconds(estimator, X, y, partial(_twice_the_epochs, cell, run))
+        fit = fit_seconds(estimator, _twice_the_epochs(cell, run), X, y)
         result: dict[str, Any] = {"fit_seconds": fit.total}
         if fit.step is not None:
             result |= {
@@ -48,24 +48,20 @@ class FitSeconds(NamedTuple):
     n_steps: int | None
 
 
-def fit_seconds(
-    estimator: Any, X: np.ndarray, y: np.ndarray, longer: Callable[[], Any | None]
-) -> FitSeconds:
+def fit_seconds(estimator: Any, longer: Any | None, X: np.ndarray, y: np.ndarray) -> FitSeconds:
     """Time a fit, and split it into steps and the rest by another fit with more steps.
 
-    ``longer`` makes an estimator that trains for more steps, or None where there are no steps. The
-    difference of the two fits is the cost of their additional steps. The rest of the shorter fit
-    does not depend on the number of steps: encoding the table, and what a method solves on all rows
-    at the end.
+    ``longer`` is the estimator of that fit, or None for a method without steps. The difference of
+    the two fits is the cost of the additional steps. The rest of the shorter fit does not depend on
+    the number of steps: encoding the table, and what a method solves on all rows at the end.
     """
     total = _second_fit(estimator, X, y)
     n_steps = getattr(estimator, "n_steps_", None)
-    other = None if n_steps is None else longer()
-    if n_steps is None or other is None:
+    if n_steps is None or longer is None:
         return FitSeconds(total, None, total, n_steps)
-    longer_total = _second_fit(other, X, y)
+    longer_total = _second_fit(longer, X, y)
     # On a busy machine noise can exceed the difference of two short fits; it is never negative.
-    step = max(longer_total - total, 0.0) / (other.n_steps_ - n_steps)
+    step = max(longer_total - total, 0.0) / (longer.n_steps_ - n_steps)
     return FitSeconds(total, step, max(total - n_steps * step, 0.0), n_steps)
 
 
