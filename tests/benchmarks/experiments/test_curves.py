@@ -1,4 +1,4 @@
-"""Curves in rows: exact means over equal spans, and what is packed comes back."""
+"""Packed learning curves."""
 
 from __future__ import annotations
 
@@ -9,27 +9,7 @@ from benchmarks.experiments.curves import pack, unpack
 from nkcme.rl.result import thin
 
 
-def test_thinning_is_exact():
-    values = np.random.default_rng(0).integers(0, 501, size=5000).astype(np.float32)
-    thinned, span = thin(values)
-    assert span == 10
-    assert np.array_equal(thinned, values.reshape(500, 10).mean(axis=1, dtype=np.float64))
-    assert thinned.mean() == pytest.approx(values.mean(dtype=np.float64), rel=1e-12)
-
-
-def test_a_short_curve_stays_as_it_is():
-    thinned, span = thin(np.arange(500.0))
-    assert span == 1
-    assert np.array_equal(thinned, np.arange(500.0))
-
-
-def test_the_last_span_is_the_mean_of_what_is_left():
-    thinned, span = thin(np.array([1.0, 3.0, 5.0, 7.0, 20.0]), 3)
-    assert span == 2
-    assert thinned.tolist() == [2.0, 6.0, 20.0]
-
-
-def test_packed_curves_come_back_to_hundredths():
+def test_unpacking_restores_values_to_hundredths():
     rng = np.random.default_rng(1)
     tenths = rng.integers(-5000, 5001, size=500) / 10
     assert np.abs(unpack(pack(tenths)) - tenths).max() < 1e-9
@@ -40,3 +20,23 @@ def test_packed_curves_come_back_to_hundredths():
 def test_a_packed_curve_is_short():
     returns = np.random.default_rng(2).integers(4000, 5001, size=500) / 10
     assert len(pack(returns)) < 1800
+
+
+def test_thinning_averages_equal_spans():
+    values = np.random.default_rng(0).integers(0, 501, size=5000).astype(np.float32)
+    thinned, span = thin(values)
+    assert span == 10
+    assert np.array_equal(thinned, values.reshape(500, 10).mean(axis=1, dtype=np.float64))
+    assert thinned.mean() == pytest.approx(values.mean(dtype=np.float64), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "n_points", "expected"),
+    [
+        ([1.0, 3.0, 5.0, 7.0, 20.0], 3, ([2.0, 6.0, 20.0], 2)),  # the last span is shorter
+        ([1.0, 2.0, 3.0], 3, ([1.0, 2.0, 3.0], 1)),
+    ],
+)
+def test_thinning_of_short_curves(values, n_points, expected):
+    thinned, span = thin(np.array(values), n_points)
+    assert (thinned.tolist(), span) == expected

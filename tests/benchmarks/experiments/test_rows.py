@@ -1,4 +1,4 @@
-"""Rows on the disk: whole, in order, and read with suspicion."""
+"""Rows on disk: complete, ordered by run, and robust to damaged lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cell():
     return fake_bench.cell()
 
 
-def test_rows_come_back_as_they_were_put_by_run(tmp_path, cell):
+def test_rows_are_read_back_ordered_by_run(tmp_path, cell):
     rows = Rows(tmp_path)
     for run in (2, 0, 1):
         rows.put(cell, row(cell, run, when=f"run {run}"))
@@ -26,7 +26,7 @@ def test_rows_come_back_as_they_were_put_by_run(tmp_path, cell):
     assert [p.name for p in rows.path(cell).parent.iterdir()] == ["ring--mdn.jsonl"]
 
 
-def test_a_row_takes_the_place_of_one_of_the_same_run(tmp_path, cell):
+def test_a_row_replaces_the_row_of_the_same_run(tmp_path, cell):
     rows = Rows(tmp_path)
     failed = {"run": 1, "fingerprint": cell.fingerprint, "error": "no"}
     rows.put(cell, failed)
@@ -38,7 +38,7 @@ def test_a_row_takes_the_place_of_one_of_the_same_run(tmp_path, cell):
 
 
 @pytest.mark.parametrize(
-    "torn",
+    "damaged",
     [
         b'{"run": 1, "fingerprint": "ab',
         b"",
@@ -49,21 +49,21 @@ def test_a_row_takes_the_place_of_one_of_the_same_run(tmp_path, cell):
         b"\xff\xfe",
     ],
 )
-def test_a_torn_line_is_ignored_and_said(tmp_path, cell, torn):
-    said = []
-    rows = Rows(tmp_path, said.append)
+def test_a_damaged_line_is_ignored_with_a_note_and_removed_by_the_next_row(tmp_path, cell, damaged):
+    notes = []
+    rows = Rows(tmp_path, notes.append)
     rows.put(cell, row(cell, 0))
     with open(rows.path(cell), "ab") as file:
-        file.write(torn + b"\n")
+        file.write(damaged + b"\n")
     assert rows.of(cell) == [row(cell, 0)]
-    assert said == [f"{rows.path(cell)}: line 2 is no whole row, and is ignored"]
-    rows.put(cell, row(cell, 1))  # and does not come back
-    said.clear()
+    assert notes == [f"{rows.path(cell)}: line 2 is not a complete row and is ignored"]
+    rows.put(cell, row(cell, 1))
+    notes.clear()
     assert rows.of(cell) == [row(cell, 0), row(cell, 1)]
-    assert said == []
+    assert notes == []
 
 
-def test_what_cannot_be_written_leaves_the_old_file(tmp_path, cell):
+def test_a_row_that_cannot_be_written_leaves_the_old_file(tmp_path, cell):
     rows = Rows(tmp_path)
     rows.put(cell, row(cell, 0))
     before = rows.path(cell).read_bytes()
@@ -73,7 +73,7 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path, cell):
     assert len(list(rows.path(cell).parent.iterdir())) == 1
 
 
-def test_rows_beyond_the_runs_that_are_asked_for_are_left_out_and_left_alone(tmp_path, cell):
+def test_rows_of_runs_beyond_the_cell_are_not_read_and_not_removed(tmp_path, cell):
     rows = Rows(tmp_path)
     rows.put(cell, row(cell, 7))
     assert rows.of(cell) == []

@@ -1,22 +1,21 @@
-"""The page: numbers worked out by hand from hand-made rows, and what is not there is said."""
+"""The page: made from rows alone, with missing, failed and worse cells listed."""
 
 from __future__ import annotations
 
-import math
 import re
 
 import pytest
 
-from benchmarks.app import run
+from benchmarks.cli.app import run
 from benchmarks.experiments import specs
+from benchmarks.experiments.cell import choose
 from benchmarks.experiments.rows import Rows
-from benchmarks.experiments.specs import Published
-from benchmarks.pages.figures import draw_all
-from benchmarks.pages.page import page, result_text, write_page
-from benchmarks.pages.summary import BETTER, WITHIN, WORSE, Score, Summary, pooled_difference
-from benchmarks.pages.tables import paper_table
+from benchmarks.pages.document import draw_all, write_page
+from benchmarks.pages.page import page, result_text
+from benchmarks.pages.tables import WHY_EMPTY
 from nkcme.errors import NkcmeError
-from support import fake_bench
+
+SCORES = {"crps": 1.0, "nll": 1.0, "coverage": 0.9, "width": 1.0}
 
 
 def row(cell, number, **metrics):
@@ -27,80 +26,9 @@ def row(cell, number, **metrics):
     }  # fmt: skip
 
 
-def summary(values, metric="was1_x100", n_runs=None, **changes):
-    cell = fake_bench.cell(n_runs=n_runs or len(values), **changes)
-    return Summary(cell, [row(cell, k, **{metric: v}) for k, v in enumerate(values)], [])
-
-
-def test_mean_population_deviation_and_pooled_difference():
-    """1, 2, 6: mean 3, variance (4 + 1 + 9) / 3. With a paper's 1 +- 2: 2 / sqrt(14/3 + 4)."""
-    score = summary([1.0, 2.0, 6.0]).score("was1_x100")
-    assert score == Score(3.0, pytest.approx(math.sqrt(14 / 3)), 3)
-    assert pooled_difference(score, Published(1.0, 2.0)) == pytest.approx(2 / math.sqrt(14 / 3 + 4))
-    assert pooled_difference(Score(3.0, 0.0, 3), Published(1.0, None)) == math.inf
-    assert pooled_difference(Score(0.0, 0.0, 3), Published(1.0, 0.0)) == -math.inf
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [
-        ([26.0, 26.2, 26.4], BETTER),  # the paper: 26.66 +- 0.80
-        ([27.0, 27.5, 28.0], WITHIN),
-        ([28.0, 28.5, 29.0], WORSE),
-        ([26.664] * 3, WITHIN),
-    ],
-)
-def test_verdicts(values, verdict):
-    assert summary(values).verdict("was1_x100") == verdict
-
-
-def test_a_difference_below_the_printed_digits_is_none():
-    """The paper says 0.02 +- 0.00 for CARD's RMSE on naval: 0.024 may be the same number."""
-    same = summary([0.024] * 3, "rmse", dataset="naval", method="card")
-    assert same.difference("rmse") == math.inf
-    assert same.verdict("rmse") == WITHIN
-    other = summary([0.026] * 3, "rmse", dataset="naval", method="card")
-    assert other.verdict("rmse") == WORSE
-
-
-def test_an_unfinished_cell_and_the_quick_benchmark_have_no_verdict():
-    assert summary([26.0, 27.0], n_runs=3).verdict("was1_x100") is None
-    assert summary([26.0], experiment=specs.QUICK).verdict("was1_x100") is None
-
-
-def test_pooled_qice_is_that_of_all_counts():
-    """Two folds that err the other way round: each has a QICE of 10 %, together they have none."""
-    cell = fake_bench.cell(n_runs=2)
-    rows = [row(cell, k) | {"bins": bins} for k, bins in enumerate([[20, 0] * 5, [0, 20] * 5])]
-    both = Summary(cell, rows, [])
-    assert Summary(cell, rows[:1], []).pooled_qice() == pytest.approx(10.0)
-    assert both.pooled_qice() == pytest.approx(0.0)
-    assert both.n_scored() == 200
-
-
-def test_a_fit_of_several_runs_is_counted_once():
-    assert summary([1.0, 2.0, 3.0]).fit_seconds() == pytest.approx(6.0)
-    assert summary([1.0], n_runs=3).fit_seconds() == pytest.approx(2.0)
-
-
-def test_the_table_says_ours_the_papers_the_difference_and_who_wins():
-    ours = [summary([26.0, 26.2, 26.4]), summary([20.0, 21.0, 22.0], method="nkcme-joint")]
-    lines = paper_table(ours, "was1_x100").splitlines()
-    cells = [[c.strip() for c in line.strip("|").split("|")] for line in lines]
-    assert cells[0] == ["WAS1 × 100", "", "joint", "MDN", "floor"]
-    assert cells[2] == ["ring", "ours", "**21.00 ± 0.82**", "26.20 ± 0.16", "17.57"]
-    assert cells[3] == ["", "paper", "**21.10 ± 1.14**", "26.66 ± 0.80", ""]
-    # (21 - 21.1) / sqrt(2/3 + 1.14^2) = -0.07; (26.2 - 26.66) / sqrt(0.08/3 + 0.64) = -0.56
-    assert cells[4] == ["", "difference", "−0.1 better", "−0.6 better", ""]
-    assert len({len(line) for line in cells}) == 1
-
-
-# --------------------------------------------------------------------------------- the whole page
-
-
 @pytest.fixture
 def cells():
-    """The cell of the real specification by experiment, data set and method."""
+    """The cells of the paper's tables by experiment, data set and method."""
     every = [*specs.toy_cells(), *specs.uci_cells()]
     return {(c.experiment, c.dataset, c.method): c for c in every}
 
@@ -114,16 +42,21 @@ def section(text, title):
     return re.search(rf"^## {title}$(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
 
 
-def test_without_rows_everything_is_said_to_be_missing(rows):
+def test_without_rows_every_cell_is_listed_as_missing_and_nothing_is_drawn(rows, tmp_path):
+    assert draw_all(rows, tmp_path / "images") == {}
+    assert not (tmp_path / "images").exists()
     text = page(rows, {}, {})
     n_cells = sum(c.dataset != "year" for c in [*specs.toy_cells(), *specs.uci_cells()])
     assert section(text, "Missing").count(" 0 of ") == n_cells
     assert "missing (0 of 10)" in section(text, "Toy data")
-    assert text.count(specs.WHY_EMPTY["year"]) == 2  # under QICE and under RMSE
+    assert text.count(WHY_EMPTY["year"]) == 2  # under QICE and under RMSE
     assert "No finished cell is worse" in section(text, "Worse than the paper")
+    assert "No rows yet." in section(text, "What people use instead")
+    assert "No rows yet." in section(text, "Two outputs")
+    assert section(text, "Reinforcement learning").count("| missing |") >= 18
 
 
-def test_partial_and_failed_cells_are_said(rows, cells):
+def test_incomplete_and_failed_cells_are_marked(rows, cells):
     mdn = cells["toy", "ring", "mdn"]
     for k in range(4):
         rows.put(mdn, row(mdn, k, was1_x100=26.0, crps=1.0, nll=None, coverage=0.9, width=1.0))
@@ -139,11 +72,9 @@ def test_partial_and_failed_cells_are_said(rows, cells):
 
 
 def test_worse_cells_are_listed_with_their_cause(rows, cells):
-    worse = [cells["uci", "boston", "mdn"], cells["uci", "energy", "mdn"]]
-    for cell in worse:
+    for cell in (cells["uci", "boston", "mdn"], cells["uci", "energy", "mdn"]):
         for k in range(cell.n_runs):
-            scores = {"crps": 1.0, "nll": 1.0, "coverage": 0.9, "width": 1.0}
-            rows.put(cell, row(cell, k, qice_percent=1.0, rmse=30.0, **scores))
+            rows.put(cell, row(cell, k, qice_percent=1.0, rmse=30.0, **SCORES))
     text = page(rows, {"uci/rmse/boston/mdn": "The moon was full."}, {})
     listed = section(text, "Worse than the paper").strip().splitlines()
     # (30 - 3.36) / 1.14 and (30 - 2.24) / 0.43
@@ -155,19 +86,19 @@ def test_worse_cells_are_listed_with_their_cause(rows, cells):
     assert "| QICE, % | 56 | 2 | 0 | 0 | 47 | 7 |" in text
 
 
-def test_causes_must_be_texts(tmp_path, rows):
-    (tmp_path / "benchmark-causes.json").write_text('{"uci/rmse/boston/mdn": 3}')
-    with pytest.raises(NkcmeError, match=r"benchmark-causes\.json"):
-        write_page(rows, tmp_path / "benchmarks.md", lambda rows, directory: {})
+@pytest.mark.parametrize("causes", ['{"uci/rmse/boston/mdn": 3}', "not JSON"])
+def test_a_bad_file_of_causes_is_an_error_that_names_it(causes, tmp_path, rows):
+    (tmp_path / "benchmark-causes.json").write_text(causes)
+    with pytest.raises(NkcmeError, match=r"benchmark-causes\.json must be"):
+        write_page(rows, tmp_path / "benchmarks.md")
 
 
-def test_the_command_writes_the_page_and_its_pictures(tmp_path, cells, capsys):
+def test_the_command_writes_the_page_and_its_figures(tmp_path, cells, capsys):
     rows = Rows(tmp_path / "rows")
-    scores = {"crps": 1.0, "nll": 1.0, "coverage": 0.9, "width": 1.0}
     toy, uci = cells["toy", "ring", "mdn"], cells["uci", "naval", "mdn"]
     samples = {"x": [-1.0, 1.0], "y": [[0.0, 1.0], [0.5, 0.7]]}
-    rows.put(toy, row(toy, 0, was1_x100=26.0, **scores) | {"samples": samples})
-    rows.put(uci, row(uci, 0, qice_percent=1.0, rmse=0.1, **scores))
+    rows.put(toy, row(toy, 0, was1_x100=26.0, **SCORES) | {"samples": samples})
+    rows.put(uci, row(uci, 0, qice_percent=1.0, rmse=0.1, **SCORES))
     scaling = specs.scaling_cells()[0]
     rows.put(scaling, row(scaling, 0, fit_seconds=1.0, predict_seconds=0.1))
     out = tmp_path / "docs" / "benchmarks.md"
@@ -180,14 +111,33 @@ def test_the_command_writes_the_page_and_its_pictures(tmp_path, cells, capsys):
     assert not list(out.parent.glob("*.partial"))
 
 
-def test_nothing_is_drawn_without_rows(tmp_path, rows):
-    assert draw_all(rows, tmp_path / "images") == {}
-    assert not (tmp_path / "images").exists()
-
-
-def test_a_benchmark_of_sizes_prints_seconds(rows):
+def test_the_scaling_benchmark_prints_seconds(rows):
     cells = [c for c in specs.scaling_cells() if c.method in ("nkcme-quick", "kernel-cme")]
-    for cell in cells[:1]:
-        rows.put(cell, row(cell, 0, fit_seconds=1.25, predict_seconds=0.125))
-    text = result_text(cells, rows)
-    assert "| quick | 1.25 |  |  |  | 0.125 |  |  |  |" in text
+    rows.put(cells[0], row(cells[0], 0, fit_seconds=1.25, predict_seconds=0.125))
+    assert "| quick | 1.25 |  |  |  | 0.125 |  |  |  |" in result_text(cells, rows)
+
+
+def test_peers_are_compared_with_ours_on_common_folds(rows):
+    (ours,) = choose(specs.uci_cells(), methods=["nkcme"], sets=["boston"])
+    (theirs,) = choose(specs.peer_cells(), methods=["treeffuser"], sets=["boston"])
+    scores = {"rmse": 2.0, "qice_percent": 3.0, "coverage": 0.9, "width": 4.0}
+    for fold, crps in enumerate([1.0, 2.0, 6.0]):
+        rows.put(ours, row(ours, fold, crps=crps, **scores))
+    for fold in (0, 1):
+        versions = {"peer": {"treeffuser": "9.9", "scikit-learn": "1.5"}}
+        rows.put(theirs, row(theirs, fold, crps=2.0, **scores) | versions)
+    before, _, after = page(rows, {}, {}).partition("## What people use instead")
+    text = after.partition("\n## ")[0]
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    found = [[c.strip() for c in line.strip("|").split("|")] for line in lines]
+    middle = ["2.00 ± 0.00", "3.00 ± 0.00", "0.900 ± 0.000", "4.00 ± 0.00", "2", "0.25", "abacus"]
+    assert found[2:] == [
+        ["boston", "NKCME()", "3", "exact", "3.00 ± 2.16", *middle, ""],
+        # On the folds that both have: (1 + 2) / (2 + 2).
+        ["", "Treeffuser", "2", "50", "2.00 ± 0.00", *middle, "0.750"],
+    ]
+    assert "boston, Treeffuser: 2 of 20 folds" in text
+    assert "boston, NGBoost: 0 of 20 folds" in text
+    assert "Treeffuser 9.9 (scikit-learn 1.5)." in text
+    assert "| Treeffuser |" not in before  # no column of the paper's tables
+    assert "| Treeffuser |" in result_text([ours, theirs], rows)

@@ -1,4 +1,4 @@
-"""The benchmark of two outputs: a perfect model scores as the truth does, and the page says so."""
+"""The protocol of two outputs: the true distribution scores like a perfect model."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from benchmarks.app import run
 from benchmarks.experiments import specs
 from benchmarks.experiments.rows import Rows
 from benchmarks.experiments.run import run_cells
-from benchmarks.pages.page import page, result_text
+from benchmarks.pages.page import result_text
 from nkcme.datasets.plane import PLANE
 from nkcme.estimators import ESTIMATORS
 
@@ -26,7 +25,7 @@ SMALL = {
 
 
 class Oracle:
-    """Draws from a known law; ``shift`` moves the draws of what it says."""
+    """Predicts the true distribution; ``shift`` is added to its draws."""
 
     def __init__(self, problem: str = "ring", shift: float = 0.0):
         self.problem = PLANE[problem]
@@ -52,11 +51,6 @@ class Oracle:
             return np.log(self.problem.pdf(self.x, y))
 
 
-@pytest.fixture(autouse=True)
-def _oracle(monkeypatch):
-    monkeypatch.setitem(ESTIMATORS, "Oracle", Oracle)
-
-
 def cell(problem, method, **parameters):
     found = next(c for c in specs.outputs_cells() if (c.dataset, c.method) == (problem, method))
     return dataclasses.replace(
@@ -69,30 +63,23 @@ def cell(problem, method, **parameters):
 
 
 @pytest.mark.parametrize("problem", PLANE)
-def test_the_truth_scores_as_a_perfect_model_does_and_a_shift_costs_its_length(tmp_path, problem):
-    rows, said = Rows(tmp_path), []
+def test_the_truth_scores_like_a_perfect_model_and_a_shift_costs_its_length(
+    tmp_path, problem, monkeypatch
+):
+    monkeypatch.setitem(ESTIMATORS, "Oracle", Oracle)
+    rows, notes = Rows(tmp_path), []
     perfect, shifted = cell(problem, "nkcme"), cell(problem, "nsf", shift=0.5)
-    assert run_cells([perfect, shifted], rows, said.append).failed == 0
+    assert run_cells([perfect, shifted], rows, notes.append).failed == 0
     for right, wrong in zip(rows.of(perfect), rows.of(shifted), strict=True):
-        mine, theirs = right["metrics"], wrong["metrics"]
-        assert mine["nll"] == pytest.approx(mine["nll_floor"])
-        assert mine["energy_score"] == pytest.approx(mine["energy_score_floor"], abs=0.03)
-        assert mine["sliced_was1_x100"] == pytest.approx(mine["sliced_was1_x100_floor"], rel=0.6)
-        # Along a direction v the shift is 0.5 (v1 + v2): over the half circle 2 sqrt(2) / pi of it.
+        good, bad = right["metrics"], wrong["metrics"]
+        assert good["nll"] == pytest.approx(good["nll_floor"])
+        assert good["energy_score"] == pytest.approx(good["energy_score_floor"], abs=0.03)
+        assert good["sliced_was1_x100"] == pytest.approx(good["sliced_was1_x100_floor"], rel=0.6)
+        # Along a direction v the shift is 0.5 (v1 + v2): on average 0.5 * 2 sqrt(2) / pi.
         expected = 100 * 0.5 * 2 * np.sqrt(2) / np.pi
-        assert theirs["sliced_was1_x100"] == pytest.approx(expected, rel=0.2)
-        assert theirs["energy_score"] > mine["energy_score"] + 0.02
-    assert "sliced_was1_x100" in said[0]
+        assert bad["sliced_was1_x100"] == pytest.approx(expected, rel=0.2)
+        assert bad["energy_score"] > good["energy_score"] + 0.02
+    assert "sliced_was1_x100" in notes[0]
     text = result_text([perfect, shifted], rows)
-    assert text.splitlines()[0] == "|  |  | NKCME() | NSF | a perfect model |"
+    assert text.splitlines()[0] == "|  |  | NKCME() | NSF | perfect model |"
     assert [line.count("**") for line in text.splitlines()[2:4]] == [2, 2]
-
-
-def test_without_rows_the_page_says_so(tmp_path):
-    text = page(Rows(tmp_path), {}, {})
-    assert "No rows yet." in text.partition("## Two outputs")[2].partition("\n## ")[0]
-
-
-def test_the_command_knows_its_problems(tmp_path, capsys):
-    assert run(["outputs", "--sets", "moon", "--rows", str(tmp_path)]) == 2
-    assert "ring, banana, mixture" in capsys.readouterr().err
