@@ -82,8 +82,8 @@ def uci(
         bool,
         typer.Option(
             "--peers",
-            help="Also run NGBoost, quantile-forest and Treeffuser, each installed into an "
-            "environment of its own.",
+            help="Also run NGBoost, quantile-forest and Treeffuser, each installed into a separate "
+            "environment.",
         ),
     ] = False,
     rows: RowsPath = _ROWS,

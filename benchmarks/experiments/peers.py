@@ -1,4 +1,4 @@
-"""Packages of others: run in environments of their own, and scored like this library's methods.
+"""Packages of others: run in separate environments, and scored like this library's methods.
 
 A peer is not a dependency of this library. It is installed when a benchmark first needs it, into a
 virtual environment under the directory that ``NKCME_PEERS`` names, else in the user's cache.

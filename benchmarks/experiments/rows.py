@@ -1,7 +1,7 @@
 """Results as rows: JSON lines, one file per cell, one line per run (a seed or a fold).
 
-A file is replaced as a whole, so a killed process leaves either the old file or the new one. A run
-whose row matches the current specification is finished and is not run again, unless it failed.
+A file is replaced as a whole, so after a kill it is either the old file or the new one. A run is
+finished, and not run again, if its row matches the current specification and is not an error.
 """
 
 from __future__ import annotations

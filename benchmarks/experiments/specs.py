@@ -84,7 +84,7 @@ def _shortened(cell: Cell) -> Cell:
 
 _UCI_DRAWS = 1000
 
-#: UCI sets for the classical estimator, whose cost grows with the cube of n.
+#: UCI sets for the classical estimator; its cost grows with the cube of n.
 _SMALL = ("boston", "concrete", "energy")
 
 #: Treeffuser takes 0.1 s (concrete) to 35 s (protein) for one draw at every test row, so it gets

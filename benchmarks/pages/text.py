@@ -115,7 +115,7 @@ other, not with the paper's numbers, which are those of the full recipes."""
 
 PEERS = """\
 Other packages for the same task, with their default settings, on the same folds: `python -m
-benchmarks uci --peers`, which installs each of them into an environment of its own (they are not
+benchmarks uci --peers`, which installs each of them into a separate environment (they are not
 dependencies of this library). Mean ± standard deviation over folds; RMSE times 100 for kin8nm and
 naval, everything else in units of y. On the larger sets the packages were run on the first folds
 only. The last column therefore uses the folds that both have: it is the mean CRPS of `NKCME()`

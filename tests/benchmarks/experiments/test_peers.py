@@ -1,4 +1,4 @@
-"""Packages of others: run in environments of their own, and scored like our methods."""
+"""Packages of others: run in separate environments, and scored like our methods."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_few_draws_are_not_scored_as_a_narrow_prediction():
     (cell,) = cells(dataset="protein", methods=["treeffuser"])
     assert cell.protocol["n_draws"] == 20
     found = peers.score(cell, peers.Prediction(draws, draws.mean(axis=0), 0.0, 0.0, {}), y)
-    # Four standard errors of a share, and of a mean CRPS, whose standard deviation is near 0.5.
+    # Four standard errors of a share, and of a mean CRPS with a standard deviation near 0.5.
     assert found["metrics"]["coverage"] == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / 10_000))
     assert found["metrics"]["crps"] == pytest.approx(1 / np.sqrt(np.pi), abs=4 * 0.5 / 100)
     assert found["metrics"]["qice_percent"] < 0.5

@@ -102,7 +102,7 @@ def test_a_better_baseline_is_reported(tmp_path):
     assert "above none of them, but not C51 (which is above it), MMDQN" in verdict
 
 
-def test_more_seeds_have_tables_of_their_own(directory, tmp_path):
+def test_more_seeds_have_separate_tables(directory, tmp_path):
     shutil.copytree(directory, tmp_path, dirs_exist_ok=True)
     rows = Rows(tmp_path)
     (cell,) = rl_cells(envs=["CartPole-v1"], agents=["fuse"], n_seeds=50)
