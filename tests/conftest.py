@@ -59,25 +59,6 @@ _TESTS_BETWEEN_LOOKS = 20
 _tests_run = itertools.count(1)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def short_centres():
-    """A centre learns for as long as it takes; in tests it is enough that it does."""
-    from nkcme.estimators.nkcme import location_fitting as center_fitting
-    from nkcme.estimators.nkcme import location_networks as center_networks
-    from nkcme.estimators.nkcme import location_regressors as center_regressors
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name, recipe in list(center_networks.NETWORKS.items()):
-            own = recipe(1)
-            descent = own.descent._replace(n_steps=300)
-            quick = own._replace(hidden=(32,), descent=descent, batch_size=64)
-            patch.setitem(center_networks.NETWORKS, name, lambda n_rows, quick=quick: quick)
-        boosting = center_regressors.default_boosting
-        short = lambda n: boosting(n).set_params(max_iter=50)  # noqa: E731
-        patch.setattr(center_fitting, "default_boosting", short)
-        yield
-
-
 @pytest.fixture(autouse=True)
 def _forget_programs() -> Iterator[None]:
     """A compiled program holds a dozen maps of memory, of which Linux gives a process 65,530: a

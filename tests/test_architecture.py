@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ FLOORS = [
     {"training", "calibration", "tables", "model_files"},
     {"distributions", "objectives", "metrics"},
     {"networks", "atoms", "kernels"},
-    {"errors", "_version", "parameter_checks"},
+    {"errors", "_version", "parameter_checks", "forking"},
 ]
 
 #: Libraries that one module each may know.
@@ -35,12 +36,19 @@ ONE_DOOR = {
     "safetensors",
     "scoringrules",
     "pooch",
-    "typer",
 }
 
 
 #: What estimators may share.
-SHARED = ("estimators.base", "estimators.gradient_trained", "estimators.closed_form")
+SHARED = (
+    "estimators.base",
+    "estimators.closed_form",
+    "estimators.fingerprint",
+    "estimators.gradient_trained",
+    "estimators.replica_training",
+    "estimators.saving",
+    "estimators.training_data",
+)
 
 
 def module_name(path: Path) -> str:
@@ -52,10 +60,22 @@ TREES = {module_name(path): ast.parse(path.read_text()) for path in SOURCE.rglob
 INSIDE = {name: tree for name, tree in TREES.items() if name}  # all but the front door
 
 
+def is_for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a tree that run, and so not those for type checkers."""
+    if not is_for_types_only(node):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child)
+
+
 def imports(tree: ast.AST) -> set[str]:
     """The full names of what is imported anywhere in a module, inside functions too."""
     found = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -130,6 +150,12 @@ def test_each_heavy_library_is_imported_in_one_module_at_most(library):
         if any(found.partition(".")[0] == library for found in imports(tree))
     ]
     assert len(doors) <= 1
+
+
+def test_only_the_command_line_imports_typer():
+    for name, tree in TREES.items():
+        if any(found.partition(".")[0] == "typer" for found in imports(tree)):
+            assert name.startswith("cli")
 
 
 @pytest.mark.parametrize("name", sorted(TREES))

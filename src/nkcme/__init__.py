@@ -1,4 +1,4 @@
-"""Whole conditional distributions from a table: neural-kernel conditional mean embeddings."""
+"""Predict the whole distribution of y given x: neural-kernel conditional mean embeddings."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -7,8 +7,9 @@ from nkcme._version import __version__
 from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, TrainingError
 
 if TYPE_CHECKING:
-    from nkcme import presets, rl
+    from nkcme import datasets, metrics, presets, rl
     from nkcme.calibration.conformal import ConformalIntervals
+    from nkcme.distributions.base import Distribution
     from nkcme.distributions.embedding import Embedding
     from nkcme.estimators import (
         CARD,
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
         TrainingInterrupted,
         load,
     )
+    from nkcme.estimators.nkcme.recipe import Recipe
     from nkcme.evaluation import crps_scorer, log_density_scorer
+    from nkcme.report import plots
 
 __all__ = [
     "CARD",
@@ -29,29 +32,43 @@ __all__ = [
     "ConformalIntervals",
     "DataError",
     "DeepFeatureCME",
+    "Distribution",
     "Embedding",
     "KernelCME",
     "ModelFileError",
     "NkcmeError",
+    "Recipe",
     "SplineFlow",
     "TableError",
     "TrainingError",
     "TrainingInterrupted",
     "__version__",
     "crps_scorer",
+    "datasets",
     "load",
     "log_density_scorer",
+    "metrics",
+    "plots",
     "presets",
     "rl",
 ]
 
-# Imported when first asked for: `nkcme --help` must not wait for JAX.
+# Imported on first use: `nkcme --help` does not wait for JAX.
+_MODULES = {
+    "datasets": "nkcme.datasets",
+    "metrics": "nkcme.metrics",
+    "plots": "nkcme.report.plots",
+    "presets": "nkcme.presets",
+    "rl": "nkcme.rl",
+}
 _HOMES = {
     **dict.fromkeys(
         ("CARD", "DeepFeatureCME", "KernelCME", "MDN", "NKCME", "SplineFlow"), "nkcme.estimators"
     ),
     "ConformalIntervals": "nkcme.calibration.conformal",
+    "Distribution": "nkcme.distributions.base",
     "Embedding": "nkcme.distributions.embedding",
+    "Recipe": "nkcme.estimators.nkcme.recipe",
     "TrainingInterrupted": "nkcme.estimators",
     "crps_scorer": "nkcme.evaluation",
     "load": "nkcme.estimators",
@@ -60,8 +77,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("presets", "rl"):
-        return import_module(f"nkcme.{name}")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'nkcme' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -29,16 +29,17 @@ WAIT = 0.0005  # seconds between looks at a worker
 
 def work(checkpoint: Path | None, out: Path) -> None:
     """One fit of all that a state can hold: validation, turns of the bandwidth, spectral norms."""
-    from nkcme import presets
-    from nkcme.estimators import gradient_trained as trained
-    from nkcme.estimators.nkcme import estimator as neural
+    from nkcme import NKCME, presets
+    from nkcme.estimators import replica_training
     from nkcme.training.loop import Plan
 
-    trained.Plan = partial(Plan, chunk_steps=40)  # smaller chunks, more moments to be killed at
+    replica_training.Plan = partial(
+        Plan, chunk_steps=40
+    )  # smaller chunks, more moments to be killed at
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))
     y = np.sin(2 * x[:, 0]) + 0.3 * rng.normal(size=300) * (1 + x[:, 1] ** 2)
-    model = neural.NKCME(
+    model = NKCME(
         **presets.QUICK,
         n_atoms=40,
         hidden=(96, 96),

@@ -6,8 +6,37 @@ from typing import Any
 
 import pytest
 
-from nkcme import presets
 from nkcme.estimators import ESTIMATORS, ConditionalEstimator
+from nkcme.estimators.nkcme.recipe import (
+    BoostingRecipe,
+    EmbeddingRecipe,
+    LocationRecipe,
+    NetworkRecipe,
+    Recipe,
+    StepRule,
+)
+
+
+def small_recipe(
+    network_steps: int = 300, steps: int = 200, n_trees: int = 50, width: int = 32, **changes: Any
+) -> Recipe:
+    """The default recipe with small networks, few steps and few trees.
+
+    Both kinds of networks are the same, so that they share a compiled program.
+    """
+    networks = NetworkRecipe(
+        hidden=(width,),
+        batch_size=64,
+        steps=StepRule(network_steps, 1, network_steps, network_steps),
+    )
+    location = LocationRecipe(
+        early=(networks,), late=(networks,), boosting=BoostingRecipe(n_trees=n_trees)
+    )
+    embedding = EmbeddingRecipe(steps=StepRule(steps, 1, steps, steps))
+    return Recipe(**{"location": location, "embedding": embedding} | changes)
+
+
+TINY_RECIPE = small_recipe(network_steps=4, steps=2, n_trees=2, width=8, n_folds=2, n_repeats=1)
 
 TINY: dict[str, dict[str, Any]] = {
     "CARD": {
@@ -22,7 +51,8 @@ TINY: dict[str, dict[str, Any]] = {
     "DeepFeatureCME": {"hidden": (8, 8), "epochs": 1, "random_state": 0},
     "KernelCME": {"random_state": 0},
     "MDN": {"hidden": (8,), "n_components": 3, "epochs": 1, "random_state": 0},
-    "NKCME": presets.QUICK | {"hidden": (8,), "n_atoms": 10, "epochs": 1, "random_state": 0},
+    # The default but for its size: location model, comparison and calibration map included.
+    "NKCME": {"recipe": TINY_RECIPE, "hidden": (8,), "n_atoms": 10, "random_state": 0},
     "SplineFlow": {
         "n_layers": 2,
         "n_bins": 4,

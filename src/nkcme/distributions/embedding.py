@@ -70,7 +70,7 @@ class Embedding(HilbertSpaceElement):
     reading adds that of the kernel (infinite for the Cauchy kernel) and the atomic one of several
     outputs that of the covariances. Signed weights can make the variance of the atoms negative; it
     then counts as zero. `mode` is searched on a fine grid for one output and among the atoms for
-    several. docs/readings.md has a table of all methods.
+    several. docs/distributions.md has a table of all methods.
 
     Examples
     --------

@@ -10,8 +10,15 @@ from nkcme.datasets.plane import load_plane
 from nkcme.errors import ModelFileError
 from nkcme.metrics import energy_score
 from nkcme.model_files.files import read_model, write_model
+from support.tiny_estimators import small_recipe
 
-SMALL = presets.QUICK | {"hidden": (32, 32), "epochs": 40, "random_state": 0, "verbose": False}
+SMALL = presets.QUICK | {
+    "hidden": (32, 32),
+    "epochs": 40,
+    "random_state": 0,
+    "recipe": small_recipe(),
+    "verbose": False,
+}
 
 
 def factor_table(d: int, n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -42,8 +42,8 @@ def place_atoms(
         clusters = cluster_atoms(data.y, data.weight, n_atoms, data.seed)
         return Atoms.points(*(jnp.asarray(array, jnp.float32) for array in clusters))
     low, high = closed_range(data.y)
-    long_tailed = high - low > recipe.even_up_to * data.y.std()
-    if placement == "auto" and not of_residuals and not long_tailed:
+    even = placement == "auto" and not of_residuals
+    if even and high - low <= recipe.even_up_to * data.y.std():
         # Not marked as a grid: whether atoms are even depends on the data, and models of several
         # data sets train as one program.
         return Atoms.points(_grid(low, high, n_atoms).locations)

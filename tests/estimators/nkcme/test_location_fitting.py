@@ -1,0 +1,178 @@
+"""Fitting location models: out-of-fold predictions, stacks, scales, and fits in other processes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from joblib import parallel_backend
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
+
+from nkcme.errors import NkcmeError, TrainingError
+from nkcme.estimators.nkcme import location_fitting, location_regressors
+from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.location_fitting import check_center, stack_bases
+from nkcme.estimators.nkcme.recipe import DEFAULT
+from support.nkcme_models import cross_fitted, encoded, line, quick, small
+from support.tiny_estimators import small_recipe
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_a_location_model_of_noise_predicts_next_to_nothing(rng):
+    """In-sample, boosting explains noise; out-of-fold there is nothing to explain."""
+    x, y = rng.normal(size=(300, 5)), rng.normal(size=300)
+    data, folds = encoded(x, y), Folds.assign(300, 5, 1, seed=0)
+    boosting = HistGradientBoostingRegressor(max_iter=50, min_samples_leaf=2)
+    assert np.std(y - boosting.fit(x, y).predict(x)) < 0.5 * np.std(y)
+    base, predicted = cross_fitted(boosting, data, folds)
+    fit = stack_bases(data, folds, {"base00": base}, [predicted], DEFAULT.location)
+    assert fit.model.weights[0, 0] < 0.3
+    assert fit.model.scale[0] > 0.95 * np.std(y)
+
+
+def test_out_of_fold_predictions_are_those_of_a_model_without_the_row(rng):
+    x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    data, folds = encoded(x, y), Folds.assign(60, 5, 2, seed=0)
+    base, predicted = cross_fitted(LinearRegression(), data, folds)
+    for member in range(10):
+        rows, held_out = folds.training_rows(member), folds.held_out_rows(member)
+        alone = LinearRegression().fit(data.x[rows], data.y[rows, 0])
+        np.testing.assert_allclose(
+            predicted[member // 5, held_out, 0], alone.predict(data.x[held_out]), rtol=1e-4
+        )
+    each = [one.predict(data.x) for of_member in base.models for one in of_member]
+    np.testing.assert_allclose(base.members(data.x)[..., 0], each, rtol=1e-6)
+
+
+def test_fits_in_other_processes_are_the_same(rng, monkeypatch):
+    x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    data, folds = encoded(x, y), Folds.assign(60, 2, 1, seed=0)
+    boosting = HistGradientBoostingRegressor(max_iter=5, max_features=0.5)
+    base, predicted = cross_fitted(boosting, data, folds)
+    monkeypatch.setattr(location_regressors, "_WORTH_PROCESSES", 1)
+    monkeypatch.setattr(location_regressors.os, "cpu_count", lambda: 4)
+    elsewhere, also_predicted = cross_fitted(boosting, data, folds)
+    np.testing.assert_array_equal(also_predicted, predicted)
+    np.testing.assert_array_equal(elsewhere.members(data.x), base.members(data.x))
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_abandoned_fits_are_not_started(cores, rng, monkeypatch):
+    started = []
+
+    class Counted(LinearRegression):
+        def fit(self, x, y):
+            started.append(1)
+            return super().fit(x, y)
+
+    monkeypatch.setattr(location_regressors, "_WORTH_PROCESSES", 1)
+    monkeypatch.setattr(location_regressors.os, "cpu_count", lambda: cores)
+    data, folds = encoded(rng.normal(size=(60, 2)), rng.normal(size=60)), Folds.assign(60, 30, 1, 0)
+    with parallel_backend("threading"):
+        fits = location_regressors.RegressorFits([Counted()], [data], [folds])
+        fits.abandon()
+    assert len(started) <= max(2 * (cores - 2), 0)  # of thirty, those that were handed out already
+
+
+def test_a_location_model_that_fails_abandons_its_regressors(monkeypatch):
+    def diverge(*_, **__):
+        raise TrainingError("the loss is nan")
+
+    abandoned = []
+    monkeypatch.setattr(location_fitting, "fit_networks", diverge)
+    monkeypatch.setattr(
+        location_fitting.RegressorFits, "abandon", lambda self: abandoned.append(self)
+    )
+    with pytest.raises(TrainingError):
+        quick(center="mean").fit(*line())
+    assert len(abandoned) == 1
+
+
+@pytest.mark.parametrize(
+    ("spread_rows", "spread_share", "n_averaged"),
+    [(20_001, 0.1, 10), (20_000, 0.1, 2), (20_000, 0.9, 10)],
+)
+def test_the_scale_is_that_of_the_mean_of_all_members(spread_rows, spread_share, n_averaged, rng):
+    """Members with independent errors: the mean over two repeats has variance v / 2, that of all
+    ten v / 10. The scale is that of all ten, or is narrowed row by row where rows are enough and
+    the members' share of the error is large."""
+    recipe = replace(DEFAULT.location, spread_rows=spread_rows, spread_share=spread_share)
+    truth = rng.normal(size=20_000)
+    data = encoded(rng.normal(size=(20_000, 1)), truth + 0.5 * rng.normal(size=20_000))
+    folds = Folds.assign(20_000, 5, 2, seed=0)
+    predicted = truth[:, None] + rng.normal(size=(2, 20_000, 1))
+    fit = stack_bases(data, folds, {"base00": None}, [predicted], recipe)
+    w = fit.model.weights[0, 0]
+    error = lambda k: np.sqrt(0.25 + (1 - w) ** 2 + w**2 / k)  # noqa: E731
+    assert fit.model.n_averaged == n_averaged
+    assert fit.model.scale[0] == pytest.approx(error(n_averaged), rel=0.02)
+    assert fit.unit()[0] == pytest.approx(error(2), rel=0.02)
+    assert np.std(fit.residuals(data.y)) == pytest.approx(1.0, rel=0.02)
+
+
+def test_sample_weights_reach_a_regressor_that_takes_them(rng):
+    x, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    weight = np.where(np.arange(40) < 10, 5.0, 1.0)
+    folds = Folds.assign(40, 5, 1, seed=0)
+    _, weighted = cross_fitted(LinearRegression(), encoded(x, y, weight), folds)
+    _, plain = cross_fitted(LinearRegression(), encoded(x, y), folds)
+    assert np.abs(weighted - plain).max() > 1e-3
+    with pytest.raises(NkcmeError, match="KNeighborsRegressor as center does not take"):
+        cross_fitted(KNeighborsRegressor(), encoded(x, y, weight), folds)
+
+
+@pytest.mark.parametrize(("noise", "n_bases"), [(0.01, 2), (0.5, 3)])
+def test_trees_are_left_out_where_networks_explain_everything(noise, n_bases):
+    recipe = small_recipe()
+    recipe = replace(recipe, location=replace(recipe.location, boosting_needless_below=0.1))
+    x, _ = line()
+    y = x[:, 0] + noise * np.random.default_rng(12).normal(size=600)
+    model = quick(center="mean", recipe=recipe).fit(x, y)
+    assert len(model.center_.bases) == n_bases
+
+
+def test_each_output_has_its_own_stack():
+    x, y = line()
+    pair = np.stack([y, -x[:, 1]], axis=1)
+    model = quick(center=[LinearRegression(), "network"]).fit(x, pair)
+    assert model.center_.weights.shape == (3, 2)  # two kinds of networks
+    np.testing.assert_allclose(model.predict(x), pair, atol=1.5)
+
+
+def test_a_scale_that_depends_on_x_is_found():
+    """y = N(0, s(x)^2) with s from 0.1 to 3: boosting finds log s up to a constant, which the units
+    contain."""
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, size=(2000, 1))
+    s = np.exp(1.7 * x[:, 0])
+    model = small(center="mean-scale", epochs=20).fit(x, s * rng.normal(size=2000))
+    at = np.array([[-0.9], [0.0], [0.9]])
+    scale = model.center_.at(model._encode(at)).scale[:, 0]
+    np.testing.assert_allclose(scale / scale[1], np.exp(1.7 * at[:, 0]), rtol=0.35)
+    np.testing.assert_allclose(
+        model.predict_dist(at).std() / np.exp(1.7 * at[:, 0]), 1.0, rtol=0.35
+    )
+
+
+def test_several_outputs_share_one_scale():
+    """(y1, y2) = s(x) (cos t, 0.2 sin t), t uniform. The length of y determines s far better than
+    either output, whose different units the scale does not touch."""
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-1, 1, size=(1000, 1))
+    t = rng.uniform(0, 2 * np.pi, 1000)
+    y = np.exp(x) * np.stack([np.cos(t), 0.2 * np.sin(t)], axis=1)
+    model = small(center="mean-scale", epochs=20).fit(x, y)
+    at = np.linspace(-0.9, 0.9, 19)[:, None]
+    scale = model.center_.at(model._encode(at)).scale
+    np.testing.assert_allclose(scale / scale[9], np.exp(at) * np.ones(2), rtol=0.15)
+
+
+@pytest.mark.parametrize("center", [["tree"], [], "median", 3, [LinearRegression(), 3]])
+def test_a_center_that_is_no_regressor_is_refused(center):
+    with pytest.raises(NkcmeError, match="center must be"):
+        check_center(center)

@@ -1,0 +1,87 @@
+"""The recipe: documented, frozen, kept in model files, and rules that follow the table's size."""
+
+import dataclasses
+import json
+
+import pytest
+
+from nkcme.errors import ModelFileError
+from nkcme.estimators.nkcme.location_regressors import boosting
+from nkcme.estimators.nkcme.recipe import (
+    DEFAULT,
+    BoostingRecipe,
+    EmbeddingRecipe,
+    LocationRecipe,
+    NetworkRecipe,
+    Recipe,
+    StepRule,
+)
+
+
+@pytest.mark.parametrize(
+    "kind", [Recipe, LocationRecipe, EmbeddingRecipe, NetworkRecipe, BoostingRecipe]
+)
+def test_every_constant_has_a_reason_and_says_what_it_was_tuned_on(kind):
+    for field in dataclasses.fields(kind):
+        assert field.metadata["reason"], field.name
+        assert field.metadata["tuned_on"], field.name
+
+
+def test_a_recipe_cannot_be_changed_in_place():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        DEFAULT.embedding.n_atoms = 7
+
+
+def test_the_text_of_a_recipe_shows_what_was_changed():
+    assert repr(Recipe()) == "Recipe()"
+    changed = Recipe(n_folds=3, embedding=EmbeddingRecipe(n_atoms=7))
+    assert repr(changed) == "Recipe(n_folds=3, embedding=EmbeddingRecipe(n_atoms=7))"
+
+
+def test_json_keeps_a_recipe():
+    recipe = dataclasses.replace(DEFAULT, n_folds=7, embedding=EmbeddingRecipe(hidden=(3, 4)))
+    assert Recipe.from_config(json.loads(json.dumps(recipe.to_config()))) == recipe
+
+
+def test_values_that_a_file_lacks_have_their_default():
+    assert Recipe.from_config({"n_folds": 3, "embedding": {}}) == Recipe(n_folds=3)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        3,
+        {"folds": 5},
+        {"n_folds": 2.5},
+        {"n_folds": True},
+        {"n_folds": "5"},
+        {"location": {"early": []}},
+        {"location": {"early": [{"hidden": 8}]}},
+        {"embedding": {"steps": {"steps": 1}}},
+        {"embedding": {"activation": 1}},
+    ],
+)
+def test_damaged_recipes_are_refused(config):
+    with pytest.raises(ModelFileError):
+        Recipe.from_config(config)
+
+
+@pytest.mark.parametrize("n_rows", [20, 300, 1000, 10_000, 500_000])
+def test_training_grows_with_the_table(n_rows):
+    early, late = DEFAULT.location.networks(n_rows).values()
+    assert 600 <= early.steps(n_rows) < late.steps(n_rows) <= 20_000
+    assert max(early.batch(n_rows), late.batch(n_rows)) <= max(n_rows // 4, 1)
+    larger = DEFAULT.location.networks(2 * n_rows)["late"]
+    assert larger.steps(2 * n_rows) >= late.steps(n_rows)
+    of_boosting = DEFAULT.location.boosting
+    leaves = [boosting(of_boosting, n).max_leaf_nodes for n in (n_rows, 2 * n_rows)]
+    assert 8 <= leaves[0] <= leaves[1] <= 127
+    embedding = DEFAULT.embedding
+    assert embedding.steps(n_rows) <= embedding.steps(2 * n_rows)
+    assert embedding.weight_decay(n_rows, 5, 1) >= embedding.weight_decay(2 * n_rows, 5, 1)
+    assert embedding.bandwidth_floor(n_rows) >= embedding.bandwidth_floor(2 * n_rows) >= 1.0
+
+
+def test_steps_are_in_hundreds_unless_fewer():
+    assert StepRule(2000, 5000, 600, 6000)(7777) == 2400
+    assert StepRule(30, 1, 30, 30)(500) == 30
