@@ -15,7 +15,7 @@ from matplotlib.patches import ConnectionPatch, Patch
 from nkcme import NKCME, presets
 from nkcme.datasets.toy import Toy, load_toy
 from nkcme.distributions.embedding import Embedding
-from nkcme.report.plots import BLUE, INK, ORANGE, STYLE, VERMILION, plot_fan
+from nkcme.report.plots import BLUE, INK, ORANGE, STYLE, VERMILION, plot_partial_dependence
 
 #: The number of training rows, of 5,000, that are drawn as points.
 N_POINTS = 700
@@ -48,7 +48,7 @@ def draw_readme(path: Path) -> None:
 
 def _draw_data(ax: Axes, model: NKCME, X: np.ndarray, y: np.ndarray, title: str, at: float) -> None:
     """The data over the predicted density of all x."""
-    plot_fan(model, X, 0, ax, shade="density")
+    plot_partial_dependence(model, X, 0, ax, shade="density")
     ax.scatter(X[:N_POINTS, 0], y[:N_POINTS], s=6, color=ORANGE, alpha=0.8, lw=0, label="data")
     ax.axvline(at, color=VERMILION, lw=1.8, ls="--")
     ax.set(title=title, xlabel="x", ylabel="", ylim=(y.min() - 0.2, y.max() + 0.2))

@@ -1,4 +1,4 @@
-"""The report of agents: what is on the page, and that a browser draws it."""
+"""The report of agents: its content, and how a browser draws it."""
 
 import re
 
@@ -9,13 +9,7 @@ from nkcme.cli.app import run
 from nkcme.errors import NkcmeError
 from nkcme.report.agent_report import write_agents_report
 from nkcme.rl import make
-from support.agents_at_hand import hardly_trained
 from support.browser import charts_of, figures, needs_browser, rendered
-
-
-@pytest.fixture(scope="module")
-def cartpole():
-    return hardly_trained("CartPole-v1")
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +19,12 @@ def page(cartpole, tmp_path_factory):
     return path
 
 
-def test_the_page_tells_returns_settings_and_versions(page, cartpole):
+def test_the_report_has_returns_settings_and_versions(page, cartpole):
     text = page.read_text("utf-8")
     late = cartpole.curve.last_fifth()
-    for told in (f"{late.mean():.4g} on average", f"{late[1]:.4g}</td>", "seed 1", "2 agents",
+    for part in (f"an episode is {late.mean():.4g}", f"{late[1]:.4g}</td>", "seed 1", "2 agents",
                  "400 steps each", "kernels=&#x27;fuse", "gamma=0.99", "nkcme 0."):  # fmt: skip
-        assert told in text, told
+        assert part in text, part
     assert len(figures(text)) == 3
     assert "default-src 'none'" in text
 
@@ -45,7 +39,7 @@ def test_the_curves_are_those_of_the_agents(page, cartpole):
     np.testing.assert_array_equal(mean.x, cartpole.curve.step)
 
 
-def test_what_is_foreseen_is_a_density_beside_shares(page):
+def test_predicted_returns_are_densities_and_observed_ones_a_histogram(page):
     _, state, together = figures(page.read_text("utf-8"))
     for curve in state.data:
         assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=0.03)
@@ -55,16 +49,15 @@ def test_what_is_foreseen_is_a_density_beside_shares(page):
     assert [("chosen" in curve.name) for curve in state.data].count(True) == 1
 
 
-def test_one_agent_without_a_distribution_has_a_shorter_page(tmp_path):
-    result = hardly_trained("CartPole-v1", "dqn", seeds=1)
-    write_agents_report(result, tmp_path / "r.html", make("CartPole-v1"))
+def test_one_agent_that_predicts_means_has_a_shorter_report(cartpole_dqn, tmp_path):
+    write_agents_report(cartpole_dqn, tmp_path / "r.html", make("CartPole-v1"))
     text = (tmp_path / "r.html").read_text("utf-8")
     assert len(figures(text)) == 1
-    assert "mean ± deviation" not in text
-    assert "foresee?" not in text
+    assert "mean ± standard deviation" not in text
+    assert "Predicted returns" not in text
 
 
-def test_agents_of_an_environment_that_is_not_here_are_reported_too(cartpole, tmp_path, capsys):
+def test_agents_of_an_unknown_environment_have_a_report_without_play(cartpole, tmp_path, capsys):
     from dataclasses import replace
 
     replace(cartpole, env_name="Elsewhere <b>-v0").save(tmp_path / "a")
@@ -75,7 +68,7 @@ def test_agents_of_an_environment_that_is_not_here_are_reported_too(cartpole, tm
     assert "Elsewhere <b>" not in text
 
 
-def test_a_place_that_cannot_be_written_is_told(cartpole, tmp_path):
+def test_a_path_that_cannot_be_written_is_refused(cartpole, tmp_path):
     with pytest.raises(NkcmeError, match="cannot be written"):
         write_agents_report(cartpole, tmp_path / "absent" / "r.html")
 

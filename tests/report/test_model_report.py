@@ -1,3 +1,5 @@
+"""The report of a model: its content, its safety, and how a browser draws it."""
+
 import html
 import os
 import re
@@ -8,7 +10,7 @@ import pytest
 
 from nkcme import NKCME, NkcmeError, metrics, presets
 from nkcme.report import model_report as report
-from nkcme.report.charts import plain
+from nkcme.report.chart_elements import plain
 from nkcme.report.model_report import spread_rows, write_report
 from support.browser import charts_of, figures, needs_browser, rendered
 from support.known_model import KnownModel, sample
@@ -31,7 +33,7 @@ def evil_table(n=80):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The report of a tiny model on a table whose every text wants to be HTML."""
+    """The report of a tiny model on a table in which every text contains HTML."""
     X, y = evil_table()
     model = NKCME(
         **presets.QUICK, epochs=2, hidden=(16,), n_atoms=30, validation_fraction=0.2, random_state=0
@@ -50,12 +52,12 @@ def known_report(tmp_path, n=200, **options):
 # ------------------------------------------------------------------------------------ the content
 
 
-def test_every_section_is_there_and_the_file_is_small_and_alone(page):
+def test_the_report_has_every_section_in_one_small_file(page):
     text = page.read_text("utf-8")
-    for heading in ("How good", "single rows", "along a feature", "Predicted against actual",
-                    "taken at their word", "training go"):  # fmt: skip
+    for heading in ("Scores", "Predictions for single rows", "Partial dependence",
+                    "Predicted against actual", "Calibration", "Training"):  # fmt: skip
         assert re.search(f"<h2>[^<]*{heading}", text), heading
-    # 6 densities, 2 fans, predicted against actual, PIT, coverage, loss, bandwidth, validation
+    # 6 densities, 2 features, predicted against actual, PIT, coverage, loss, bandwidth, validation
     assert len(figures(text)) == 6 + 2 + 1 + 2 + 3
     assert page.stat().st_size < 8e6
     assert os.listdir(page.parent) == ["report.html"]
@@ -65,7 +67,7 @@ def test_every_section_is_there_and_the_file_is_small_and_alone(page):
     )
 
 
-def test_the_scores_are_those_of_all_rows_with_what_they_mean(tmp_path, monkeypatch):
+def test_the_scores_of_all_rows_are_explained(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MAX_POINTS", 50)
     text, _, y = known_report(tmp_path)
     for name in ("rmse", "crps", "nll", "qice", "coverage", "interval_width"):
@@ -75,15 +77,15 @@ def test_the_scores_are_those_of_all_rows_with_what_they_mean(tmp_path, monkeypa
     assert "50 of them, chosen at random" in text
 
 
-def test_a_calibrated_model_and_a_wrong_one_get_the_verdict_they_deserve(tmp_path):
+def test_the_summary_distinguishes_a_calibrated_model_from_a_wrong_one(tmp_path):
     text, X, y = known_report(tmp_path, n=1000)
-    assert "as they should" in text
-    assert re.search(r"errs \d\d&nbsp;% less", text)
+    assert "as expected" in text
+    assert re.search(r"\d\d&nbsp;% lower than that of a prediction without features", text)
     write_report(KnownModel(), X, y + 3, tmp_path / "r.html")
     wrong = (tmp_path / "r.html").read_text("utf-8")
     assert "too narrow or in the wrong place" in wrong
     write_report(KnownModel(), -X, y, tmp_path / "r.html")
-    assert "errs more" in (tmp_path / "r.html").read_text("utf-8")
+    assert "higher than that of a prediction without" in (tmp_path / "r.html").read_text("utf-8")
 
 
 def test_rows_of_density_zero_are_counted(tmp_path):
@@ -93,16 +95,16 @@ def test_rows_of_density_zero_are_counted(tmp_path):
     assert "3 true values had a predicted density of zero" in (tmp_path / "r.html").read_text()
 
 
-def test_a_model_without_a_history_has_no_training_section(tmp_path):
+def test_a_model_without_a_history_has_no_section_on_training(tmp_path):
     text, *_ = known_report(tmp_path)
-    assert "training go" not in text
+    assert "<h2>Training" not in text
     assert len(figures(text)) == 6 + 2 + 1 + 2
 
 
-def test_charts_show_what_was_predicted_and_observed(tmp_path):
+def test_charts_show_predictions_and_observations(tmp_path):
     text, X, y = known_report(tmp_path, target="height (m)")
     drawn = figures(text)
-    density, fan, against, pit, coverage = drawn[0], drawn[6], drawn[8], drawn[9], drawn[10]
+    density, along, against, pit, coverage = drawn[0], drawn[6], drawn[8], drawn[9], drawn[10]
     interval, curve, truth = density.data
     row = int(re.search(r"Row (\d+)", density.layout.title.text)[1]) - 1
     assert truth.x[0] == y[row]
@@ -110,32 +112,32 @@ def test_charts_show_what_was_predicted_and_observed(tmp_path):
     assert np.trapezoid(interval.y, interval.x) == pytest.approx(0.9, abs=0.01)
     assert density.layout.xaxis.title.text == "height (m)"
     assert {figure.layout.xaxis.range for figure in drawn[:6]} == {density.layout.xaxis.range}
-    assert fan.layout.xaxis.title.text == "x0"  # which moves the median, as x1 does not
-    np.testing.assert_array_equal(fan.data[1].x, X[:, 0])
+    assert along.layout.xaxis.title.text == "x0"  # the feature that changes the median
+    np.testing.assert_array_equal(along.data[1].x, X[:, 0])
     assert sum(len(trace.x) for trace in against.data[1:]) == len(y)
     assert sum(pit.data[0].y) == pytest.approx(100)
     assert (coverage.data[-1].x[-1], coverage.data[-1].y[-1]) == (100, 100)
 
 
-def test_few_rows_and_tables_without_numbers_are_reported_too(tmp_path):
+def test_few_rows_and_tables_without_numeric_columns(tmp_path):
     X, y = evil_table(40)
     model = NKCME(**presets.QUICK, epochs=1, hidden=(8,), n_atoms=10, random_state=0).fit(
         X[["kind", "flag"]], y
     )
     write_report(model, X[["kind", "flag"]], y, tmp_path / "r.html")
-    assert "along a feature" not in (tmp_path / "r.html").read_text("utf-8")
+    assert "<h2>Partial dependence" not in (tmp_path / "r.html").read_text("utf-8")
     write_report(model, X[["kind", "flag"]][:1], y[:1], tmp_path / "r.html")
     assert "All rows of the table" in (tmp_path / "r.html").read_text("utf-8")
 
 
-def test_damaged_histories_are_left_out(tmp_path):
+def test_histories_of_wrong_shapes_are_ignored(tmp_path):
     model = KnownModel()
     model.history_ = {"step": np.arange(3), "loss": np.zeros((3, 2)), "bandwidth": np.zeros(2)}
     write_report(model, *sample(10), tmp_path / "r.html")
-    assert "training go" not in (tmp_path / "r.html").read_text("utf-8")
+    assert "<h2>Training" not in (tmp_path / "r.html").read_text("utf-8")
 
 
-def test_chosen_rows_are_spread_over_medians_and_widths():
+def test_selected_rows_have_different_medians_and_widths():
     rng = np.random.default_rng(0)
     median, width = rng.normal(size=300), rng.random(300)
     chosen = spread_rows(median, width, 6)
@@ -150,7 +152,7 @@ def test_chosen_rows_are_spread_over_medians_and_widths():
 # ------------------------------------------------------------------------------------- the safety
 
 
-def test_no_text_of_the_user_becomes_html(page):
+def test_texts_of_the_user_are_escaped(page):
     text = page.read_text("utf-8")
     body = text.partition("<body>")[2]
     script = "<script>" + body.partition("<script>")[2]  # plotly's and the page's own
@@ -162,12 +164,12 @@ def test_no_text_of_the_user_becomes_html(page):
     assert len(re.findall("</script>", users)) == len(figures(text))
 
 
-def test_plain_text_is_shown_by_plotly_as_it_is():
+def test_plain_escapes_what_plotly_would_interpret():
     assert plain("a<b>{x} $y$\n&") == "a&lt;b&gt;&#123;x&#125; &#36;y&#36; &amp;"
     assert plain("x" * 99, 10) == "x" * 9 + "…"
 
 
-def test_half_a_surrogate_pair_does_not_cost_the_report(tmp_path):
+def test_half_a_surrogate_pair_is_replaced(tmp_path):
     text, *_ = known_report(tmp_path, title="\ud800 half", target="\udfff")
     assert "? half" in text
 
@@ -176,7 +178,7 @@ def test_half_a_surrogate_pair_does_not_cost_the_report(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["absent/r.html", "", "directory"])
-def test_a_path_that_cannot_be_written_is_told_in_one_line_before_the_work(tmp_path, path):
+def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path, path):
     (tmp_path / "directory").mkdir()
     model = KnownModel()
     with pytest.raises(NkcmeError, match="cannot be written") as caught:
@@ -190,7 +192,7 @@ def test_devices_are_not_replaced_by_files():
         write_report(KnownModel(), *sample(10), os.devnull)
 
 
-def test_a_failure_leaves_the_old_report_and_nothing_else(tmp_path, monkeypatch):
+def test_a_failure_keeps_the_old_report_and_no_other_file(tmp_path, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("old")
     with pytest.raises(NkcmeError, match="3 rows"):
@@ -221,7 +223,7 @@ def test_a_browser_draws_every_chart_without_a_network(page, tmp_path):
         marks += re.findall(r'class="point[^"]*"[^>]*><path d="M[^"]+"', chart)
         marks += re.findall(r"<image [^>]*data:image/png", chart)
         assert marks, chart[:300]
-    assert "<image" in charts[6]  # the shading of the fan
+    assert "<image" in charts[6]  # the shade of the density
     assert "<title>title &lt;/script&gt;" in dom  # and not "hacked"
     assert "<img" not in dom.partition("<script>")[0]
     drawn = "".join(charts)
@@ -230,7 +232,7 @@ def test_a_browser_draws_every_chart_without_a_network(page, tmp_path):
 
 
 @needs_browser
-def test_choosing_another_feature_draws_another_fan(page, tmp_path):
+def test_selecting_another_feature_draws_its_chart(page, tmp_path):
     chosen = """<script>
       const select = document.querySelector("select"); select.selectedIndex = 1;
       select.dispatchEvent(new Event("change"));

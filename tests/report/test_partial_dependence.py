@@ -1,3 +1,5 @@
+"""Partial dependence of a model that is known in closed form."""
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -5,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from nkcme import TableError
-from nkcme.report.partial_dependence import FAN_LEVELS, Features
+from nkcme.report.partial_dependence import QUANTILE_LEVELS, Features
 from support.known_model import DEVIATION, SLOPE, KnownModel, sample
 
 
@@ -26,10 +28,10 @@ def mixed_frame(n=40):
 
 
 @pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas])
-def test_numeric_columns_that_vary_can_be_moved_and_the_rest_stay_typical(convert):
+def test_numeric_columns_that_vary_are_found_and_others_have_typical_values(convert):
     frame = mixed_frame()
     features = Features(convert(frame))
-    assert [features.names[j] for j in features.moving] == ["number", "count", "holes"]
+    assert [features.names[j] for j in features.varying] == ["number", "count", "holes"]
     typical = features.table(features.typical(2))
     assert list(typical.columns) == list(frame.columns)
     row = typical.iloc[0]
@@ -41,7 +43,7 @@ def test_numeric_columns_that_vary_can_be_moved_and_the_rest_stay_typical(conver
 
 
 def test_arrays_stay_arrays_and_their_columns_are_numbered():
-    features = Features(np.arange(12).reshape(4, 3))  # whole numbers must not round what is moved
+    features = Features(np.arange(12).reshape(4, 3))  # integers must not round the values
     assert features.names == ["x0", "x1", "x2"]
     table = features.table(features.typical(2))
     assert table.dtype == np.float64
@@ -50,30 +52,30 @@ def test_arrays_stay_arrays_and_their_columns_are_numbered():
     assert mixed.table(mixed.typical(1)).tolist() == [["a", 1.5]]
 
 
-def test_the_fan_of_a_known_model_has_its_quantiles_and_density():
+def test_the_prediction_along_a_feature_has_the_known_quantiles_and_density():
     X, y = sample(300)
-    fan = Features(X).fan(KnownModel(), 0, y=y)
-    expected = SLOPE * fan.values[:, None] + DEVIATION * norm.ppf(FAN_LEVELS)
-    np.testing.assert_allclose(fan.quantiles, expected, atol=1e-4)
-    density = norm.pdf(fan.grid, SLOPE * fan.values[:, None], DEVIATION)
-    np.testing.assert_allclose(fan.density, density, atol=1e-6)
-    assert (fan.values[0], fan.values[-1]) == pytest.approx(np.quantile(X[:, 0], [0.01, 0.99]))
-    assert fan.grid[0] < np.quantile(y, 0.005)
-    assert fan.shade.max(axis=1) == pytest.approx(1.0)
+    along = Features(X).partial_dependence(KnownModel(), 0, y=y)
+    expected = SLOPE * along.values[:, None] + DEVIATION * norm.ppf(QUANTILE_LEVELS)
+    np.testing.assert_allclose(along.quantiles, expected, atol=1e-4)
+    density = norm.pdf(along.grid, SLOPE * along.values[:, None], DEVIATION)
+    np.testing.assert_allclose(along.density, density, atol=1e-6)
+    assert (along.values[0], along.values[-1]) == pytest.approx(np.quantile(X[:, 0], [0.01, 0.99]))
+    assert along.grid[0] < np.quantile(y, 0.005)
+    assert along.shade.max(axis=1) == pytest.approx(1.0)
 
 
-def test_shading_is_empty_where_the_density_is_out_of_sight():
-    fan = Features(sample(20)[0]).fan(KnownModel(), 0, y=np.full(20, 1e9))
-    assert np.isfinite(fan.shade).all()
+def test_the_shade_is_finite_where_the_density_underflows():
+    along = Features(sample(20)[0]).partial_dependence(KnownModel(), 0, y=np.full(20, 1e9))
+    assert np.isfinite(along.shade).all()
 
 
-def test_influence_puts_the_feature_that_matters_first():
+def test_features_are_ordered_by_their_influence():
     X, _ = sample(100)
     assert Features(X).by_influence(KnownModel()) == [0, 1]
     assert Features(np.array([["a"], ["b"]], dtype=object)).by_influence(KnownModel()) == []
 
 
-def test_a_feature_is_found_by_name_or_place():
+def test_a_feature_is_found_by_name_or_position():
     features = Features(mixed_frame())
     assert features.position("holes") == features.position(2) == 2
     for wrong in ("text", "constant", "nowhere", 5, -1, 99):

@@ -1,3 +1,5 @@
+"""Plots of a model that is known in closed form."""
+
 import sys
 
 import matplotlib as mpl
@@ -8,7 +10,7 @@ from matplotlib import pyplot
 from scipy.stats import norm
 
 from nkcme import Embedding, NkcmeError, TableError
-from nkcme.report.plots import plot_density, plot_fan, plot_pit
+from nkcme.report.plots import plot_density, plot_partial_dependence, plot_pit
 from support.known_model import DEVIATION, SLOPE, KnownModel, sample
 
 
@@ -27,7 +29,7 @@ def band(collection):
     return xs, np.array(edges).T
 
 
-def test_densities_are_drawn_as_they_are_with_the_true_values():
+def test_densities_are_drawn_with_the_observed_values():
     dist = KnownModel().predict_dist(np.array([[-1.0], [0.0], [1.0]]))
     ax = plot_density(dist, rows=[0, 2], y=[-2.5, 0.0, 1.5])
     curves = [line for line in ax.lines if len(line.get_xdata()) > 2]
@@ -39,7 +41,7 @@ def test_densities_are_drawn_as_they_are_with_the_true_values():
     assert ax.get_ylim()[0] == 0
 
 
-def test_densities_can_be_named_and_placed_on_a_given_axis():
+def test_densities_can_be_labelled_and_drawn_on_given_axes():
     dist = KnownModel().predict_dist(np.zeros((2, 1)))
     _, given = pyplot.subplots()
     ax = plot_density(dist, given, rows=[1], labels=["typical"], grid=[-1, 0, 1])
@@ -48,15 +50,15 @@ def test_densities_can_be_named_and_placed_on_a_given_axis():
     assert ax.get_legend().get_texts()[0].get_text() == "typical"
 
 
-def test_signed_weights_give_densities_that_are_not_negative():
+def test_densities_of_signed_weights_are_clipped():
     dist = Embedding(atoms=[-1.0, 0.0, 1.0], weights=[[0.7, -0.4, 0.7]], bandwidth=0.4)
     assert np.all(plot_density(dist).lines[0].get_ydata() >= 0)
 
 
-def test_the_bands_of_a_fan_are_its_quantiles():
+def test_the_bands_of_partial_dependence_are_quantiles():
     X, y = sample(300)
     frame = pd.DataFrame(X, columns=["width", "other"])
-    ax = plot_fan(KnownModel(), frame, "width", y=y)
+    ax = plot_partial_dependence(KnownModel(), frame, "width", y=y)
     assert ax.get_xlabel() == "width"
     points, outer, inner = ax.collections
     np.testing.assert_array_equal(points.get_offsets(), np.stack([X[:, 0], y], axis=1))
@@ -68,9 +70,9 @@ def test_the_bands_of_a_fan_are_its_quantiles():
     np.testing.assert_allclose(median.get_ydata(), SLOPE * median.get_xdata(), atol=1e-4)
 
 
-def test_a_fan_can_be_shaded_by_density():
+def test_partial_dependence_can_be_shaded_by_density():
     X, _ = sample(100)
-    ax = plot_fan(KnownModel(), X, 0, shade="density")
+    ax = plot_partial_dependence(KnownModel(), X, 0, shade="density")
     mesh = ax.collections[0]
     shade = np.asarray(mesh.get_array()).reshape(-1, 81)  # y by x
     assert shade.max(axis=0) == pytest.approx(1.0)
@@ -80,7 +82,7 @@ def test_a_fan_can_be_shaded_by_density():
     np.testing.assert_allclose(y[shade.argmax(axis=0)], SLOPE * x, atol=step)
 
 
-def test_the_pit_histogram_shows_shares_and_where_chance_puts_them():
+def test_the_pit_histogram_shows_shares_and_the_range_of_a_calibrated_model():
     pit = np.append(np.full(60, 0.05), np.full(40, 0.95))
     ax = plot_pit(pit, n_bins=5)
     assert [bar.get_height() for bar in ax.patches[:5]] == [0.6, 0, 0, 0, 0.4]
@@ -94,21 +96,33 @@ def test_the_pit_histogram_shows_shares_and_where_chance_puts_them():
     ("draw", "error", "expected"),
     [
         (lambda d, X: plot_density(d, rows=[]), NkcmeError, "no rows"),
-        (lambda d, X: plot_density(d, labels=["one"]), NkcmeError, "a label for each of 4"),
-        (lambda d, X: plot_fan(KnownModel(), X, "nowhere"), TableError, "no numeric feature"),
-        (lambda d, X: plot_fan(KnownModel(), X, 0, shade="dots"), NkcmeError, "dots"),
-        (lambda d, X: plot_fan(KnownModel(), X, 0, y=[1.0]), NkcmeError, "a y for each of 4"),
+        (lambda d, X: plot_density(d, labels=["one"]), NkcmeError, "one label for each of 4"),
+        (
+            lambda d, X: plot_partial_dependence(KnownModel(), X, "nowhere"),
+            TableError,
+            "no numeric feature",
+        ),
+        (
+            lambda d, X: plot_partial_dependence(KnownModel(), X, 0, shade="dots"),
+            NkcmeError,
+            "dots",
+        ),
+        (
+            lambda d, X: plot_partial_dependence(KnownModel(), X, 0, y=[1.0]),
+            NkcmeError,
+            "one y for each of 4",
+        ),
         (lambda d, X: plot_pit([0.1, 2.0]), NkcmeError, "lie in"),
         (lambda d, X: plot_pit([0.1], n_bins=0), NkcmeError, "n_bins"),
     ],
 )
-def test_wrong_arguments_are_told(draw, error, expected):
+def test_wrong_arguments_are_refused(draw, error, expected):
     X, _ = sample(4)
     with pytest.raises(error, match=expected):
         draw(KnownModel().predict_dist(X), X)
 
 
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(NkcmeError, match=r'pip install "nkcme\[plots\]"'):
         plot_pit([0.5])

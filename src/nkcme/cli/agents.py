@@ -164,17 +164,17 @@ def watch_agent(
     agents: Path, out: Path | None, *, number: int | None, seed: int, risk: float | None
 ) -> dict[str, Any]:
     """Write a film of an episode, with the returns that the agent foresees beside it."""
-    from nkcme.report.agent_plots import film_episode
-    from nkcme.report.plots import check_film
+    from nkcme.report.agent_plots import animate_episode
+    from nkcme.report.plots import check_animation
 
     path = agents / EPISODE if out is None else out
-    check_film(path)
+    check_animation(path)
     result = load(agents)
     agent = result.best() if number is None else number
     result.network(agent)  # refuses a number that is nobody's
     env = stage(result.env_name)
     episode = record(result, env, agent=agent, seed=seed, risk=risk)
-    n_pictures = film_episode(result, episode, env, path, agent=agent)
+    n_pictures = animate_episode(result, episode, env, path, agent=agent)
     return {
         "film": str(path),
         "agent": agent,

@@ -1,4 +1,4 @@
-"""Pictures of agents: how they learned, and an episode with the returns that they foresee."""
+"""Plots of agents: their learning curves, and an episode with the returns that they predict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nkcme.distributions.base import Distribution
-from nkcme.report.plots import BLUE, VERMILION, film, picture
+from nkcme.report.plots import BLUE, VERMILION, animation, picture
 from nkcme.rl.envs import Compiled, Hosted
 from nkcme.rl.play import Recording, frames
 from nkcme.rl.result import Curve, Result, thin
@@ -18,16 +18,16 @@ from nkcme.rl.result import Curve, Result, thin
 if TYPE_CHECKING:
     from nkcme.report.plots import Axes
 
-#: Each point of a drawn curve is a mean of so many evaluations that this many are left.
+#: Points of a drawn curve; each is the mean of consecutive evaluations.
 _N_POINTS = 60
 
-#: A film has at most so many pictures; longer episodes are shown every second step, or third.
-_MAX_PICTURES = 200
+#: Frames of an animation, at most; longer episodes show every second or third step.
+_MAX_FRAMES = 200
 _FPS = 20
 
 _GREY = "#8a8a8a"
 
-#: What the actions of well-known environments are.
+#: The actions of well-known environments.
 _ACTIONS = {
     "CartPole-v1": ("push left", "push right"),
     "Acrobot-v1": ("torque −1", "no torque", "torque +1"),
@@ -38,17 +38,18 @@ _ACTIONS = {
 
 
 def action_names(env: str, n_actions: int) -> Sequence[str]:
+    """The names of an environment's actions, or their numbers where none are known."""
     return _ACTIONS.get(env) or [f"action {a}" for a in range(n_actions)]
 
 
 def drawn_curve(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
-    """Steps (n,) and returns (n, agents) for the eye: means over spans of evaluations."""
+    """Steps (n,) and returns (n, agents) to draw: means over consecutive evaluations."""
     step = thin(curve.step, _N_POINTS)[0]
     return step, np.stack([thin(one, _N_POINTS)[0] for one in curve.returns.T], axis=1)
 
 
 def draw_curves(result: Result, path: Path) -> None:
-    """The returns of evaluation episodes over the steps: each agent, their mean, their spread."""
+    """Write the learning curves: each agent, their mean and their standard deviation."""
     step, returns = drawn_curve(result.curve)
     mean, spread = returns.mean(axis=1), returns.std(axis=1)
     with picture(path, 1, 1, (8, 4.5)) as (_, axes):
@@ -62,39 +63,39 @@ def draw_curves(result: Result, path: Path) -> None:
             xlabel="step",
             ylabel="return of an episode",
             xlim=(0, result.curve.step[-1]),
-            title=f"{result.env_name}: {_so_many(returns.shape[1])}; in the last fifth "
+            title=f"{result.env_name}: {_agents(returns.shape[1])}; last fifth "
             f"{result.curve.last_fifth().mean():.4g}",
         )
         ax.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
 
 
-def _so_many(n_agents: int) -> str:
-    return "one agent" if n_agents == 1 else f"{n_agents} agents, their mean ± deviation"
+def _agents(n_agents: int) -> str:
+    return "one agent" if n_agents == 1 else f"{n_agents} agents, mean ± standard deviation"
 
 
 # ---------------------------------------------------------------------------------- the episode
 
 
-def film_episode(
+def animate_episode(
     result: Result, recording: Recording, env: Compiled | Hosted, path: Path, *, agent: int = 0
 ) -> int:
-    """Write an episode, the foreseen return of each action beside it; the number of pictures.
+    """Write an episode beside the predicted return of each action; return the number of frames.
 
-    All densities are drawn over one range of returns, so that it is seen how they move. Where the
-    episode terminated, a triangle marks what the return from there on came to.
+    All densities share one range of returns. If the episode terminated, a triangle marks the return
+    that was observed from each step on.
     """
     n_steps = len(recording.actions)
-    every = -(-n_steps // _MAX_PICTURES)
+    every = -(-n_steps // _MAX_FRAMES)
     panels = _Panels(result, recording, agent, every)
     height = max(4.0, 0.9 + 1.0 * result.n_actions)
-    with film(path, (10.0, height), _FPS) as (figure, add):
+    with animation(path, (10.0, height), _FPS) as (figure, add):
         stage = figure.add_axes((0.02, 0.03, 0.5, 0.84))
         stage.set_axis_off()
         title = figure.text(0.02, 1 - 0.3 / height, "", fontsize=12, fontweight="bold")
-        room = {"left": 0.57, "right": 0.97, "hspace": 0.45}
-        room |= {"top": 1 - 0.4 / height, "bottom": 0.75 / height}
+        layout = {"left": 0.57, "right": 0.97, "hspace": 0.45}
+        layout |= {"top": 1 - 0.4 / height, "bottom": 0.75 / height}
         axes = figure.subplots(
-            result.n_actions, 1, sharex=True, sharey=True, squeeze=False, gridspec_kw=room
+            result.n_actions, 1, sharex=True, sharey=True, squeeze=False, gridspec_kw=layout
         )
         panels.prepare(list(axes.flat))
         shown: Any = None
@@ -111,24 +112,24 @@ def film_episode(
 
 
 class _Panels:
-    """The foreseen returns of each action, a panel an action."""
+    """The predicted returns, one panel per action."""
 
     def __init__(self, result: Result, recording: Recording, agent: int, every: int):
         observations = recording.observations[::every]
         dists = result.return_distribution(observations, agent)
         self._names = action_names(result.env_name, result.n_actions)
         self._chosen = recording.actions[::every]
-        self._means = np.stack([d.mean() for d in dists])  # (actions, pictures)
-        self._came = (
+        self._means = np.stack([d.mean() for d in dists])  # (actions, frames)
+        self._observed = (
             recording.returns_to_go(result.settings.gamma)[::every]
             if recording.terminated
             else None
         )
-        self.grid, self._curves = foreseen(dists)
+        self.grid, self._curves = predicted_densities(dists)
 
     def prepare(self, axes: Sequence[Axes]) -> None:
         self._axes, self._lines, self._ticks, self._marks = axes, [], [], []
-        # The highest peaks may leave the picture, lest all others be flat.
+        # The highest peaks may exceed the axis, so that the others are visible.
         peaks = self._curves.max(axis=2) if self._curves is not None else np.ones(1)
         top = 1.15 * float(np.quantile(peaks, 0.9))
         for ax in axes:
@@ -139,11 +140,11 @@ class _Panels:
             self._marks.append(
                 ax.plot([], [], "^", color=VERMILION, ms=9, clip_on=False, zorder=5)[0]
             )
-        came = "" if self._came is None else ", triangle: what it came to"
-        axes[-1].set_xlabel(f"foreseen discounted return\ndashed: mean{came}")
+        observed = "" if self._observed is None else ", triangle: observed"
+        axes[-1].set_xlabel(f"predicted discounted return\ndashed: mean{observed}")
 
     def show(self, i: int) -> None:
-        """Bring the panels to the i-th picture."""
+        """Draw the i-th frame."""
         for a, ax in enumerate(self._axes):
             best = a == self._chosen[i]
             colour = BLUE if best else _GREY
@@ -162,18 +163,22 @@ class _Panels:
                 fontsize=11,
                 fontweight="bold" if best else "normal",
             )
-            came = [] if self._came is None or not best else [self._came[i]]
-            self._marks[a].set(data=(came, [0.0] * len(came)))
+            observed = [] if self._observed is None or not best else [self._observed[i]]
+            self._marks[a].set(data=(observed, [0.0] * len(observed)))
 
 
 def _signed(text: str) -> str:
-    """With minus signs as long as pluses are wide, but for the hyphens of names."""
+    """The text with typographic minus signs before numbers."""
     return re.sub(r"(?<= )-(?=\d)", "−", text)
 
 
-def foreseen(dists: Sequence[Distribution]) -> tuple[np.ndarray, np.ndarray | None]:
-    """A grid of returns over nearly all that is foreseen, and on it the densities (actions, rows,
-    grid); None for agents that foresee a mean alone."""
+def predicted_densities(
+    dists: Sequence[Distribution],
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """A grid of returns, and on it the predicted densities (actions, rows, grid).
+
+    The densities are None for agents that predict the mean alone.
+    """
     ends = np.stack([d.smoothed().ppf([0.005, 0.995]) for d in dists])
     margin = 0.05 * np.ptp(ends) or 1.0
     grid = np.linspace(ends.min() - margin, ends.max() + margin, 300)

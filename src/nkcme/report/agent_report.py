@@ -1,4 +1,4 @@
-"""Trained agents on one page: how they learned, how they play, what returns they foresee."""
+"""The HTML report of trained agents: learning curves, returns, and predicted returns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nkcme.report import charts
-from nkcme.report.agent_plots import action_names, drawn_curve, foreseen
+from nkcme.report import agent_charts
+from nkcme.report.agent_plots import action_names, drawn_curve, predicted_densities
 from nkcme.report.page import chart, header, section, write_page
 from nkcme.rl.play import play
 from nkcme.rl.result import Result
@@ -18,16 +18,29 @@ if TYPE_CHECKING:
     from nkcme.rl.envs import Hosted
     from nkcme.rl.loop import Environment
 
-#: Episodes that are played to compare what was foreseen with what came.
+#: Episodes that are played to compare predicted with observed returns.
 N_EPISODES = 100
 
 
 def write_agents_report(
     result: Result, path: str | Path, env: Environment | Hosted | None = None
 ) -> None:
-    """Write a report of trained agents as one HTML file that opens without a network.
+    """Write a report of trained agents as one HTML file that needs no network.
 
-    With the environment, the best agent plays in it, and what it foresaw is held against what came.
+    Parameters
+    ----------
+    result : Result
+        The trained agents.
+    path : str or Path
+        The file to write. It is complete or does not change.
+    env : environment or None
+        If given, the best agent plays in it, and the report compares predicted with observed
+        returns.
+
+    Raises
+    ------
+    NkcmeError
+        If the file cannot be written.
     """
     title = f"Agents in {result.env_name}"
     write_page(path, title, lambda: _body(result, env, title))
@@ -50,13 +63,13 @@ def _header(result: Result, title: str) -> str:
         f"{result.n_steps:,} steps each",
     ]
     text = (
-        "An agent learns by trying, which action is worth how much in which state. These agents "
-        "were trained by the same recipe and differ in their seed alone, which decides everything "
-        "random: where the networks start, what is tried and what happens. Agents trained with "
-        "other seeds will differ as these do."
+        "An agent learns from experience how much return each action brings in each state. These "
+        "agents were trained with the same settings and different seeds. The seed determines the "
+        "initial networks, the exploration and the random events of the environment. Agents of "
+        "other seeds differ as much as these do."
     )
     if result.interrupted:
-        text += " <strong>Training was stopped before its end.</strong>"
+        text += " <strong>Training was interrupted.</strong>"
     settings = config | result.settings.to_config() | {"seeds": list(result.seeds)}
     return header(title, facts, text, settings, "the agents")
 
@@ -68,20 +81,20 @@ def _returns(result: Result) -> str:
         f"<td>{whole[k]:.4g}</td></tr>"
         for k, seed in enumerate(result.seeds)
     )
-    told = f"In the last fifth of training an episode brought {late.mean():.4g} on average"
+    summary = f"In the last fifth of training the mean return of an episode is {late.mean():.4g}"
     if len(late) > 1:
-        told += f", between {late.min():.4g} and {late.max():.4g} by agent"
+        summary += f", between {late.min():.4g} and {late.max():.4g} by agent"
         rows += (
-            f'<tr><th scope="row">mean ± deviation</th>'
+            f'<tr><th scope="row">mean ± standard deviation</th>'
             f'<td class="value">{late.mean():.4g} ± {late.std():.3g}</td>'
             f"<td>{whole.mean():.4g} ± {whole.std():.3g}</td></tr>"
         )
     return section(
-        "How well do they play?",
-        f"{told}. A return is the sum of an episode's rewards, undiscounted. It was measured every "
-        f"{result.settings.eval_every:,} steps, on one episode of each agent that taught it "
-        "nothing.",
-        "<table><thead><tr><th>Agent</th><th>Return, last fifth</th><th>Return, all of training"
+        "Returns",
+        f"{summary}. A return is the undiscounted sum of the rewards of an episode. It was "
+        f"measured every {result.settings.eval_every:,} steps, on one evaluation episode of each "
+        "agent.",
+        "<table><thead><tr><th>Agent</th><th>Return, last fifth</th><th>Return, whole training"
         f"</th></tr></thead><tbody>{rows}</tbody></table>",
     )
 
@@ -89,47 +102,48 @@ def _returns(result: Result) -> str:
 def _curves(result: Result) -> str:
     step, returns = drawn_curve(result.curve)
     span = int(np.ceil(len(result.curve.step) / len(step)))
-    text = "The higher, the better; the sooner high, the quicker it learned."
+    text = "Higher is better. A curve that rises early shows fast learning."
     if span > 1:
-        text += f" Each point is the mean of {span:,} episodes in a row: single ones scatter."
-    figure = charts.return_curves(step, returns, result.seeds)
-    return section("How did learning go?", text, chart(figure, "Returns over the steps"))
+        text += f" Each point is the mean of {span:,} consecutive episodes."
+    figure = agent_charts.return_curves(step, returns, result.seeds)
+    return section("Learning curves", text, chart(figure, "Returns over the steps"))
 
 
 def _play(result: Result, env: Environment | Hosted) -> list[str]:
     best = result.best()
     episodes = play(result, env, N_EPISODES, agent=best)
     dists = result.return_distribution(episodes.starts, best)
-    grid, curves = foreseen(dists)
+    grid, curves = predicted_densities(dists)
     if curves is None:
         return []
     means = np.stack([d.mean() for d in dists])
     names = action_names(result.env_name, result.n_actions)
     first = chart(
-        charts.foreseen_returns(grid, curves[:, 0], means[:, 0], names),
-        "Foreseen returns in one state",
-        "At the start of one episode: what each action would bring. The action with the highest "
-        "mean is taken.",
+        agent_charts.predicted_returns(grid, curves[:, 0], means[:, 0], names),
+        "Predicted returns in one state",
+        "The predicted return of each action at the start of one episode. The agent takes the "
+        "action with the highest mean.",
     )
     chosen = curves[np.argmax(means, axis=0), np.arange(len(episodes.starts))]
     span = np.append(episodes.discounted, [grid[0], grid[-1]])
     wide = np.linspace(span.min(), span.max(), len(grid))
-    before = np.interp(wide, grid, chosen.mean(axis=0), left=0.0, right=0.0)
+    predicted = np.interp(wide, grid, chosen.mean(axis=0), left=0.0, right=0.0)
     second = chart(
-        charts.foreseen_and_came(wide, before, episodes.discounted),
-        "Foreseen returns against those that came",
-        f"Over {N_EPISODES} episodes: the mean of the densities foreseen at their starts, and the "
-        "returns that came.",
+        agent_charts.predicted_and_observed_returns(wide, predicted, episodes.discounted),
+        "Predicted and observed returns",
+        f"Over {N_EPISODES} episodes: the mean of the densities predicted at their starts, and the "
+        "observed returns.",
     )
     cut = 1 - episodes.terminated.mean()
     text = (
-        f"This is of the agent with seed {result.seeds[best]}, the best of the last fifth. It "
-        "foresees not one number but a distribution of the return, discounted by "
-        f"{result.settings.gamma:g} a step. If it is right, the bars follow the curve."
+        f"These charts are of the agent with seed {result.seeds[best]}, the best of the last "
+        "fifth. It predicts a distribution of the return, discounted by "
+        f"{result.settings.gamma:g} per step. If the predictions are correct, the bars follow the "
+        "curve."
     )
     if cut > 0:
         text += (
-            f" {100 * cut:.0f} % of the episodes were cut off by the time limit; what they would "
-            "have brought after it is foreseen but not in the bars."
+            f" {100 * cut:.0f} % of the episodes were truncated by the time limit; the predictions "
+            "include the rewards after it, the bars do not."
         )
-    return [section("What do they foresee?", text, f'<div class="grid wide">{first}{second}</div>')]
+    return [section("Predicted returns", text, f'<div class="grid wide">{first}{second}</div>')]

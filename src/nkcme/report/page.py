@@ -1,7 +1,7 @@
-"""What every report is made of: one self-contained HTML page that opens without a network.
+"""The elements of every report: one self-contained HTML page that needs no network.
 
-The only place that imports plotly, whose script is written into the file. The page forbids itself
-(by its content security policy) to load anything, and all text of the user's is escaped.
+This is the only module that imports plotly, whose script is written into the file. The content
+security policy of the page forbids to load anything, and all texts of the user are escaped.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from plotly.offline import get_plotlyjs
 from nkcme._version import __version__
 from nkcme.errors import NkcmeError
 from nkcme.model_files.atomic_files import replacing
-from nkcme.report import charts
+from nkcme.report.chart_elements import Figure
 
 
 def write_page(path: str | Path, title: str, make_body: Callable[[], list[str]]) -> None:
-    """Write the sections that ``make_body`` gives as one file; it appears whole or not at all."""
+    """Write the sections that ``make_body`` returns; the file is complete or does not change."""
     path = Path(path)
     try:
         if path.exists() and not path.is_file():
-            raise OSError(errno.EEXIST, "it is there and is no file")
-        # Opened first: a bad path fails before the work, not after it.
+            raise OSError(errno.EEXIST, "it exists and is not a file")
+        # Opened first, so that a bad path fails before the work.
         with replacing(path, path.with_name(f".{os.getpid()}-{path.name}")) as file:
             page = _page(title, make_body())
-            # Half a surrogate pair in a column name must not cost the user the report.
+            # A column name may contain half a surrogate pair.
             file.write(page.encode("utf-8", "replace"))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise NkcmeError(
-            f"the report {path} cannot be written: {reason}; choose another place"
+            f"the report {path} cannot be written: {reason}; choose another path"
         ) from error
 
 
@@ -54,23 +54,22 @@ def header(title: str, facts: list[str], text: str, settings: Mapping[str, Any],
     """The top of a page; ``facts`` and ``text`` are HTML, the rest is escaped."""
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     line = " &middot; ".join([*facts, f"nkcme {__version__}", now])
-    told = ", ".join(f"{key}={value!r}" for key, value in sorted(settings.items()))
+    listed = ", ".join(f"{key}={value!r}" for key, value in sorted(settings.items()))
     return (
         f'<h1>{html.escape(title)}</h1><p class="facts">{line}</p><p>{text}</p>'
         f"<details><summary>Settings of {html.escape(of)}</summary>"
-        f"<code>{html.escape(told)}</code></details>"
+        f"<code>{html.escape(listed)}</code></details>"
     )
 
 
 def section(heading: str, text: str, content: str) -> str:
+    """A section; all arguments are HTML."""
     text = text.replace(" %", "&nbsp;%")
     return f"<section><h2>{heading}</h2><p>{text}</p>{content}</section>"
 
 
-def chart(
-    figures: charts.Figure | list[charts.Figure], label: str, caption: str = "", above: str = ""
-) -> str:
-    """A chart, or several among which a <select> in ``above`` chooses; its data lie beside it."""
+def chart(figures: Figure | list[Figure], label: str, caption: str = "", above: str = "") -> str:
+    """A chart with its data, or several of which a <select> in ``above`` shows one."""
     stored = "".join(_stored(f) for f in (figures if isinstance(figures, list) else [figures]))
     below = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
     return (
@@ -79,11 +78,12 @@ def chart(
     )
 
 
-def _stored(figure: charts.Figure) -> str:
+def _stored(figure: Figure) -> str:
     """A figure as JSON for the page's script; plotly checks it and escapes "<", ">" and "/"."""
     checked = go.Figure(figure, layout_template="none").to_json(engine="json")
     return f'<script type="application/json">{checked}</script>'
 
 
 def percent(share: float, digits: int = 1) -> str:
+    """A share as HTML, in percent."""
     return f"{100 * share:.{digits}f}&nbsp;%"

@@ -1,4 +1,4 @@
-"""How the prediction moves along one feature, the others held at their typical values."""
+"""Partial dependence: the prediction along one feature, the others at typical values."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from nkcme.tables.columns import is_missing
 from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.files import to_frame
 
-#: The quantiles drawn: the median and the ends of the middle half and of the 90 % interval.
-FAN_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+#: The quantiles drawn: the median and the ends of the central 50 % and 90 % intervals.
+QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
-#: Of more numeric columns than this only the first are tried for their influence.
-MAX_TRIED = 100
+#: The influence of at most this many numeric columns is computed, the first ones of the table.
+MAX_COMPARED = 100
 
 
 @dataclass(frozen=True)
-class Fan:
+class PartialDependence:
     """The predicted distribution of y at ``values`` of one feature."""
 
     feature: str
     values: np.ndarray  # (m,)
-    quantiles: np.ndarray  # (m, 5), at FAN_LEVELS
+    quantiles: np.ndarray  # (m, 5), at QUANTILE_LEVELS
     grid: np.ndarray  # (k,) of y
     density: np.ndarray  # (m, k)
 
     @property
     def shade(self) -> np.ndarray:
-        """The density relative to the highest at the same place, (m, k), from 0 to 1."""
+        """The density relative to its maximum at the same value of the feature, (m, k)."""
         highest = self.density.max(axis=1, keepdims=True)
         return self.density / np.where(highest > 0, highest, 1.0)
 
 
 class Features:
-    """The columns of (some rows of) a table, and tables like it in which one feature is moved.
+    """The columns of a table, and tables like it in which one feature varies.
 
-    Numeric columns are told as the encoder tells them. The typical value of a number is the median
-    and of anything else the most common; missing values count as neither.
+    Columns are numeric if the encoder treats them as numeric. The typical value of a numeric column
+    is its median, that of any other the most common one; missing values are ignored.
     """
 
     def __init__(self, X: Any):
@@ -55,8 +55,8 @@ class Features:
         self.kinds = kinds
 
     @property
-    def moving(self) -> list[int]:
-        """The numeric columns that vary."""
+    def varying(self) -> list[int]:
+        """The numeric columns that are not constant."""
         return [
             j
             for j, (column, kind) in enumerate(zip(self.columns, self.kinds, strict=True))
@@ -64,46 +64,47 @@ class Features:
         ]
 
     def position(self, feature: str | int) -> int:
-        """Where a feature is, by its name or place; it must be one that can be moved."""
+        """The position of a feature, by its name or number; it must be numeric and not constant."""
         known = feature in self.names or feature in range(len(self.names))
         j = self.names.index(feature) if feature in self.names else feature
-        if not known or j not in self.moving:
-            able = ", ".join(repr(self.names[i]) for i in self.moving[:10]) or "none"
+        if not known or j not in self.varying:
+            able = ", ".join(repr(self.names[i]) for i in self.varying[:10]) or "none"
             raise TableError(
                 f"{feature!r} is no numeric feature that varies in this table; these are: {able}"
             )
         return int(j)
 
     def typical(self, n_rows: int) -> list[np.ndarray]:
-        """Columns of so many rows, all of them typical."""
+        """The columns of ``n_rows`` rows in which every feature has its typical value."""
         return [np.full(n_rows, _typical(column), column.dtype) for column in self.columns]
 
     def table(self, columns: list[np.ndarray]) -> Any:
-        """A table of these columns that a model takes like the original."""
+        """A table of these columns of the same kind as the original."""
         if self._keys is not None:
             return to_frame(dict(zip(self._keys, columns, strict=True)))
         numeric = all(column.dtype != object for column in columns)
         return np.stack(columns, axis=1, dtype=np.float64 if numeric else object)
 
     def by_influence(self, model: Any) -> list[int]:
-        """The numeric columns that vary, first those which move the median most.
+        """The varying numeric columns, in decreasing order of their influence on the median.
 
-        Moved is one feature at a time from its 5th to its 95th percentile, the others typical.
+        The influence of a feature is the change of the predicted median between its 5th and 95th
+        percentile, the others at typical values.
         """
-        tried = self.moving[:MAX_TRIED]
-        if not tried:
+        compared = self.varying[:MAX_COMPARED]
+        if not compared:
             return []
-        columns = self.typical(2 * len(tried))
-        for i, j in enumerate(tried):
+        columns = self.typical(2 * len(compared))
+        for i, j in enumerate(compared):
             columns[j][2 * i : 2 * i + 2] = np.nanquantile(self.columns[j], [0.05, 0.95])
         medians = model.predict_dist(self.table(columns)).median().reshape(-1, 2)
         change = np.abs(medians[:, 1] - medians[:, 0])
-        return [tried[i] for i in np.argsort(-change, kind="stable")]
+        return [compared[i] for i in np.argsort(-change, kind="stable")]
 
-    def fan(
+    def partial_dependence(
         self, model: Any, j: int, *, n_values: int = 81, n_levels: int = 160, y: Any = None
-    ) -> Fan:
-        """The fan along column j; where ``y`` is given the grid of y reaches over it too."""
+    ) -> PartialDependence:
+        """The prediction along column j; the grid of y also covers ``y`` if given."""
         low, high = np.nanquantile(self.columns[j], [0.01, 0.99])
         if low == high:
             low, high = np.nanmin(self.columns[j]), np.nanmax(self.columns[j])
@@ -116,9 +117,9 @@ class Features:
             reach = np.append(reach, np.quantile(y, [0.005, 0.995]))
         margin = 0.04 * np.ptp(reach)
         grid = np.linspace(reach.min() - margin, reach.max() + margin, n_levels)
-        # The logarithm, because it is of the clipped density where weights are signed.
+        # The logarithm belongs to the clipped density where weights are signed.
         density = np.exp(dist.smoothed().logpdf(grid, grid=True))
-        return Fan(self.names[j], values, dist.ppf(FAN_LEVELS), grid, density)
+        return PartialDependence(self.names[j], values, dist.ppf(QUANTILE_LEVELS), grid, density)
 
 
 def _column(table: Table, j: int, numeric: bool) -> np.ndarray:

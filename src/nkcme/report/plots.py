@@ -1,7 +1,7 @@
-"""Pictures for notebooks and papers: each function draws on an Axes and gives it back.
+"""Plots for notebooks and papers: each function draws on an Axes and returns it.
 
-The only place that imports matplotlib, an optional extra. Where ``ax`` is None a new figure is
-made; nothing is shown or saved, and several functions can draw on one Axes.
+Nothing is shown or saved, and several functions can draw on one Axes. This is the only module that
+imports matplotlib, which is an optional extra.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from nkcme import metrics
 from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError
 from nkcme.evaluation import as_table
-from nkcme.report.partial_dependence import Fan, Features
+from nkcme.report.partial_dependence import Features, PartialDependence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours, which colour-blind readers can tell apart.
+#: The colours of Okabe and Ito, which colour-blind readers can distinguish.
 BLUE, VERMILION, GREEN, PINK, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
 COLOURS = (BLUE, VERMILION, GREEN, PINK, ORANGE)
 INK = "#1a1a1a"
 
-#: How the pictures of the documents look.
+#: The style of the figures in reports and documents.
 STYLE: Any = {
     "font.size": 11,
     "font.family": "DejaVu Sans",
@@ -57,10 +57,37 @@ def plot_density(
     labels: Sequence[str] | None = None,
     grid: ArrayLike | None = None,
 ) -> Axes:
-    """The predicted densities of some rows as curves; embeddings are read smoothed.
+    """Draw the predicted densities of some rows as curves; embeddings are read smoothed.
 
-    ``rows`` are the first five unless given, ``labels`` their names in the legend. ``y``, one true
-    value for each row of ``dist``, is marked by dashed lines. ``grid`` says where on the axis of y.
+    Parameters
+    ----------
+    dist : Distribution
+        Predicted distributions of one output.
+    ax : matplotlib Axes or None
+        Where to draw; None makes a new figure.
+    rows : iterable of int or None
+        The rows to draw; None for the first five.
+    y : array_like of shape (n_rows,) or None
+        One observed value per row of ``dist``, drawn as dashed lines.
+    labels : sequence of str or None
+        The name of each drawn row in the legend; None for its number.
+    grid : array_like or None
+        The values of y at which densities are computed; None for a range that covers them.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    NkcmeError
+        If there are no rows, if labels and rows differ in number, or without matplotlib.
+
+    Examples
+    --------
+    ::
+
+        plot_density(model.predict_dist(X), rows=[0, 7], y=y)
     """
     axes = _axes(ax)
     chosen = list(range(min(len(dist), len(COLOURS))) if rows is None else rows)
@@ -68,9 +95,9 @@ def plot_density(
         raise NkcmeError("there are no rows to draw; give at least one")
     names = [f"row {i}" for i in chosen] if labels is None else list(labels)
     if len(names) != len(chosen):
-        raise NkcmeError(f"expected a label for each of {len(chosen)} rows; got {len(names)}")
+        raise NkcmeError(f"expected one label for each of {len(chosen)} rows; got {len(names)}")
     points = _grid_over(dist[chosen]) if grid is None else np.asarray(grid, np.float64)
-    # The logarithm, because it is of the clipped density where weights are signed.
+    # The logarithm belongs to the clipped density where weights are signed.
     curves = np.exp(dist[chosen].smoothed().logpdf(points, grid=True))
     for k, (i, name, curve) in enumerate(zip(chosen, names, curves, strict=True)):
         colour = COLOURS[k % len(COLOURS)]
@@ -85,7 +112,7 @@ def plot_density(
     return axes
 
 
-def plot_fan(
+def plot_partial_dependence(
     model: Any,
     X: Any,
     feature: str | int,
@@ -94,11 +121,40 @@ def plot_fan(
     y: ArrayLike | None = None,
     shade: str = "bands",
 ) -> Axes:
-    """How the prediction moves along a numeric feature, the others typical for the table ``X``.
+    """Draw the predicted distribution along a numeric feature, the others at typical values.
 
-    Shaded are the middle 50 % and 90 % of the prediction (``shade="bands"``), or its density
-    relative to the highest at each place (``shade="density"``), which shows several peaks as such.
-    ``y``, one true value a row of ``X``, adds the rows as points.
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of one output with ``predict_dist``.
+    X : table
+        The table whose medians and most common values are the typical values.
+    feature : str or int
+        The name or the number of the feature.
+    ax : matplotlib Axes or None
+        Where to draw; None makes a new figure.
+    y : array_like of shape (n_rows,) or None
+        One observed value per row of ``X``, which adds the rows as points.
+    shade : {"bands", "density"}
+        "bands" shades the central 50 % and 90 % of the prediction. "density" shades its density
+        relative to the maximum at each value of the feature, which shows several peaks.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TableError
+        If the feature is not a numeric column that varies.
+    NkcmeError
+        If ``y`` has another number of rows, for another ``shade``, or without matplotlib.
+
+    Examples
+    --------
+    ::
+
+        plot_partial_dependence(model, X, "age", y=y, shade="density")
     """
     if shade not in ("bands", "density"):
         raise NkcmeError(f'shade must be "bands" or "density"; got {shade!r}')
@@ -106,27 +162,46 @@ def plot_fan(
     j = features.position(feature)
     truth = None if y is None else np.asarray(y, np.float64).reshape(-1)
     if truth is not None and len(truth) != len(as_table(X)):
-        raise NkcmeError(f"expected a y for each of {len(as_table(X))} rows; got {len(truth)}")
-    fan = features.fan(model, j, y=truth)
+        raise NkcmeError(f"expected one y for each of {len(as_table(X))} rows; got {len(truth)}")
+    prediction = features.partial_dependence(model, j, y=truth)
     axes = _axes(ax)
     if truth is not None:
         axes.scatter(features.columns[j], truth, s=6, color=ORANGE, alpha=0.6, lw=0, zorder=2)
+    x = prediction.values
     if shade == "density":
-        _shade_density(axes, fan)
+        _shade_density(axes, prediction)
     else:
-        low, low_half, _, high_half, high = fan.quantiles.T
-        axes.fill_between(fan.values, low, high, color=BLUE, alpha=0.2, lw=0, label="90 %")
-        axes.fill_between(
-            fan.values, low_half, high_half, color=BLUE, alpha=0.35, lw=0, label="50 %"
-        )
-        axes.plot(fan.values, fan.quantiles[:, 2], color=INK, lw=1.8, label="median", zorder=3)
+        low, low_half, median, high_half, high = prediction.quantiles.T
+        axes.fill_between(x, low, high, color=BLUE, alpha=0.2, lw=0, label="90 %")
+        axes.fill_between(x, low_half, high_half, color=BLUE, alpha=0.35, lw=0, label="50 %")
+        axes.plot(x, median, color=INK, lw=1.8, label="median", zorder=3)
         axes.legend(frameon=False)
-    axes.set(xlabel=fan.feature, ylabel="y", xlim=(fan.values[0], fan.values[-1]))
+    axes.set(xlabel=prediction.feature, ylabel="y", xlim=(x[0], x[-1]))
     return axes
 
 
 def plot_pit(pit: ArrayLike, ax: Axes | None = None, *, n_bins: int = 10) -> Axes:
-    """The histogram of PIT values; calibrated ones are flat but for chance, which is in grey."""
+    """Draw the histogram of PIT values, which is flat if the model is calibrated.
+
+    Parameters
+    ----------
+    pit : array_like of shape (n_rows,)
+        The probability integral transform of each row, such as ``dist.cdf(y)``.
+    ax : matplotlib Axes or None
+        Where to draw; None makes a new figure.
+    n_bins : int
+        The number of bins.
+
+    Returns
+    -------
+    matplotlib Axes
+        The grey band contains a bar of a calibrated model with probability 95 %.
+
+    Raises
+    ------
+    NkcmeError
+        If a value is outside of [0, 1], or without matplotlib.
+    """
     values = metrics.pit(pit)
     if n_bins < 1:
         raise NkcmeError(f"n_bins must be at least 1; got {n_bins}")
@@ -140,15 +215,16 @@ def plot_pit(pit: ArrayLike, ax: Axes | None = None, *, n_bins: int = 10) -> Axe
     return axes
 
 
-def _shade_density(axes: Axes, fan: Fan) -> None:
+def _shade_density(axes: Axes, prediction: PartialDependence) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("from white to blue", ["white", BLUE])
-    axes.pcolormesh(fan.values, fan.grid, fan.shade.T, cmap=colours, shading="gouraud", zorder=0.5)
+    x, y, shade = prediction.values, prediction.grid, prediction.shade.T
+    axes.pcolormesh(x, y, shade, cmap=colours, shading="gouraud", zorder=0.5)
 
 
 def _grid_over(dist: Distribution) -> np.ndarray:
-    """Points over nearly all mass of all rows, closer where some row has much of it."""
+    """Points over nearly all mass of all rows, denser where a row has much of it."""
     ends = dist.ppf([0.001, 0.999])
     even = np.linspace(ends.min(), ends.max(), 300)
     return np.unique(np.append(even, dist.ppf(np.linspace(0.001, 0.999, 100))))
@@ -166,7 +242,7 @@ def _axes(ax: Axes | None) -> Axes:
 
 def _no_matplotlib() -> NkcmeError:
     return NkcmeError(
-        'pictures need matplotlib, which is not installed; run pip install "nkcme[plots]"'
+        'plots need matplotlib, which is not installed; run pip install "nkcme[plots]"'
     )
 
 
@@ -174,7 +250,7 @@ def _no_matplotlib() -> NkcmeError:
 def picture(
     path: Path, rows: int, columns: int, size: tuple[float, float], **subplots: Any
 ) -> Iterator[tuple[Figure, np.ndarray]]:
-    """A figure of the documents with (rows, columns) Axes, written to ``path`` in the end."""
+    """A figure with (rows, columns) Axes, which is written to ``path`` at the end."""
     with _styled() as new_figure:
         figure = new_figure(figsize=size, layout="constrained")
         yield figure, figure.subplots(rows, columns, squeeze=False, **subplots)
@@ -193,37 +269,39 @@ def _styled() -> Iterator[type[Figure]]:
         yield Figure
 
 
-#: The films that can be written, by the ending of their names.
-FILMS = (".gif", ".mp4")
+#: The endings of the animations that can be written.
+ANIMATIONS = (".gif", ".mp4")
 
 
-def check_film(path: Path) -> None:
-    """Refuse a film that could not be written."""
-    if path.suffix.lower() not in FILMS:
-        raise NkcmeError(f"a film's name ends in {' or '.join(FILMS)}; got {path}")
+def check_animation(path: Path) -> None:
+    """Raise if an animation cannot be written to ``path``."""
+    if path.suffix.lower() not in ANIMATIONS:
+        raise NkcmeError(f"an animation's name ends in {' or '.join(ANIMATIONS)}; got {path}")
     if path.suffix.lower() == ".mp4":
         with _styled():
             from matplotlib.animation import FFMpegWriter
 
             if not FFMpegWriter.isAvailable():
                 raise NkcmeError(
-                    "MP4 films need ffmpeg, which is not on the path; give a name that ends in .gif"
+                    "MP4 needs ffmpeg, which is not on the path; choose a name that ends in .gif"
                 )
 
 
 @contextmanager
-def film(path: Path, size: tuple[float, float], fps: int) -> Iterator[tuple[Figure, Any]]:
-    """A figure, and what adds its present state to the film that is written to ``path``.
+def animation(path: Path, size: tuple[float, float], fps: int) -> Iterator[tuple[Figure, Any]]:
+    """A figure, and a function that adds its current state as a frame of the animation ``path``.
 
-    The film appears whole or not at all.
+    The file is complete or does not exist.
     """
-    check_film(path)
+    check_animation(path)
     partial = path.with_name(f".{os.getpid()}-{path.name}")
     with _styled() as new_figure:
         from matplotlib.animation import FFMpegWriter, PillowWriter
 
         writer = (PillowWriter if path.suffix.lower() == ".gif" else FFMpegWriter)(fps=fps)
-        figure = new_figure(figsize=size)  # without an engine that would lay out every picture
+        figure = new_figure(
+            figsize=size
+        )  # without a layout engine, which would run for every frame
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with writer.saving(figure, str(partial), dpi=100):
