@@ -1,11 +1,11 @@
 """Density kernels: positive definite, non-negative and integrating to one (paper, section 3.2).
 
-Such a kernel is two things at once: the reproducing kernel in which a distribution is embedded, and
-the smoothing kernel through which the embedding is read as a density. A subclass gives the
-one-dimensional, unit-bandwidth mathematics of a single difference ``u``; bandwidth, several output
-dimensions and Gram matrices are handled once, in the base. In several dimensions every kernel is
-the product of its one-dimensional self (for the Gaussian that is the usual isotropic one), which
-keeps all the closed forms.
+Such a kernel is at the same time the reproducing kernel in which a distribution is embedded, and
+the smoothing kernel through which the embedding is read as a density. A subclass implements the
+one-dimensional mathematics at bandwidth one, for a single difference ``u``. The base adds the
+bandwidth, several outputs and Gram matrices. With several outputs every kernel is the product of
+one-dimensional ones (for the Gaussian this is the isotropic kernel), which keeps all closed forms.
+docs/add-a-kernel.md shows how to add a kernel in one file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -26,10 +26,32 @@ from nkcme.errors import NkcmeError
 
 
 class DensityKernel(eqx.Module):
-    """k(a, b) = prod_j p((a_j - b_j) / bandwidth) / bandwidth, with p a symmetric density."""
+    """The kernel k(a, b) = prod_j p((a_j - b_j) / bandwidth) / bandwidth of a symmetric density p.
+
+    Parameters
+    ----------
+    bandwidth : Array
+        A positive number.
+
+    Attributes
+    ----------
+    name : str
+        The name by which estimators choose the kernel.
+    unit_variance : float
+        The variance of p; infinite if p has none.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from nkcme.kernels import Gaussian
+    >>> kernel = Gaussian(jnp.asarray(2.0))
+    >>> round(float(kernel.value(jnp.array([0.0]))), 4)
+    0.1995
+    """
 
     bandwidth: Array
     name: ClassVar[str]
+    unit_variance: ClassVar[float]
 
     @staticmethod
     @abstractmethod
@@ -54,45 +76,156 @@ class DensityKernel(eqx.Module):
     @staticmethod
     @abstractmethod
     def _characteristic(omega: Array) -> Array:
-        """The Fourier transform of p; in [0, 1], which is what Theorem 3.1 needs (docs/theory)."""
-
-    #: The variance of p, infinite where p has none.
-    unit_variance: ClassVar[float]
+        """The Fourier transform of p; in [0, 1], as Theorem 3.1 requires (docs/theory.md)."""
 
     def value(self, difference: Array) -> Array:
-        """k(a, b) from a - b, whose last axis runs over the output dimensions."""
+        """The kernel k(a, b).
+
+        Parameters
+        ----------
+        difference : Array of shape (..., d)
+            a - b; the last axis is the outputs.
+
+        Returns
+        -------
+        Array of shape (...)
+        """
         return self._product(self._log_density, difference)
 
     def self_convolution(self, difference: Array) -> Array:
-        """The integral of k(a, y) k(y, b) dy from a - b; last axis as in `value`."""
+        """The integral of k(a, y) k(y, b) dy.
+
+        Parameters
+        ----------
+        difference : Array of shape (..., d)
+            a - b; the last axis is the outputs.
+
+        Returns
+        -------
+        Array of shape (...)
+        """
         return self._product(self._log_self_convolution, difference)
 
     def cdf(self, difference: Array) -> Array:
-        """The mass of k(a, .) in the orthant below b, from b - a; last axis as in `value`."""
+        """The mass of k(a, .) below b in every output.
+
+        Parameters
+        ----------
+        difference : Array of shape (..., d)
+            b - a; the last axis is the outputs.
+
+        Returns
+        -------
+        Array of shape (...)
+        """
         return jnp.prod(self._cdf(difference / self.bandwidth), axis=-1)
 
     def ppf(self, q: Array) -> Array:
-        """Quantiles of k(0, .) in one dimension."""
+        """Quantiles of k(0, .) for one output.
+
+        Parameters
+        ----------
+        q : Array
+            Levels from 0 to 1, of any shape.
+
+        Returns
+        -------
+        Array of the same shape
+        """
         return self.bandwidth * self._ppf(q)
 
     def characteristic(self, omega: Array) -> Array:
-        """The Fourier transform of k(0, .), a product over the last axis of ``omega``."""
+        """The Fourier transform of k(0, .).
+
+        Parameters
+        ----------
+        omega : Array of shape (..., d)
+            Frequencies; the last axis is the outputs.
+
+        Returns
+        -------
+        Array of shape (...)
+        """
         return jnp.prod(self._characteristic(self.bandwidth * omega), axis=-1)
 
     def gram(self, a: Array, b: Array) -> Array:
-        """The matrix k(a_i, b_j) of points ``a`` (n, d) and ``b`` (m, d)."""
+        """The matrix k(a_i, b_j).
+
+        Parameters
+        ----------
+        a : Array of shape (n, d)
+        b : Array of shape (m, d)
+
+        Returns
+        -------
+        Array of shape (n, m)
+        """
         return self.value(a[:, None, :] - b[None, :, :])
 
     def _product(self, log_factor: Callable[[Array], Array], difference: Array) -> Array:
-        """The product over dimensions of one-dimensional factors, at this bandwidth."""
+        """The product over outputs of one-dimensional factors, at this bandwidth."""
         n_outputs = difference.shape[-1]
         # Output by output: on a CPU, a sum over so short an axis takes forty times as long.
         logs = sum(log_factor(difference[..., j] / self.bandwidth) for j in range(n_outputs))
         return jnp.exp(logs) / self.bandwidth**n_outputs
 
 
+#: All kernels by name.
+KERNELS: dict[str, type[DensityKernel]] = {}
+
+_Kernel = TypeVar("_Kernel", bound=type[DensityKernel])
+
+
+def register(kernel: _Kernel) -> _Kernel:
+    """Add a kernel to `KERNELS`, so that estimators accept its name. Use it as a class decorator.
+
+    Parameters
+    ----------
+    kernel : subclass of DensityKernel
+        With a ``name`` of its own.
+
+    Returns
+    -------
+    type
+        The same class.
+
+    Raises
+    ------
+    NkcmeError
+        If another kernel has the name.
+    """
+    other = KERNELS.get(kernel.name, kernel)
+    if (other.__module__, other.__qualname__) != (kernel.__module__, kernel.__qualname__):
+        raise NkcmeError(f"a kernel named {kernel.name!r} exists already; choose another name")
+    KERNELS[kernel.name] = kernel  # the same class again, where a notebook's cell runs twice
+    return kernel
+
+
+def kernel_class(name: str) -> type[DensityKernel]:
+    """The kernel with a given name.
+
+    Parameters
+    ----------
+    name : str
+        A key of `KERNELS`.
+
+    Returns
+    -------
+    subclass of DensityKernel
+
+    Raises
+    ------
+    NkcmeError
+        If no kernel has the name.
+    """
+    if name not in KERNELS:
+        raise NkcmeError(f"kernel must be one of {', '.join(sorted(KERNELS))}; got {name!r}")
+    return KERNELS[name]
+
+
+@register
 class Gaussian(DensityKernel):
-    """The paper's kernel; convolved with itself it is the same kernel at sqrt(2) bandwidth."""
+    """The normal density; convolved with itself it is the same kernel at sqrt(2) bandwidth."""
 
     name = "gaussian"
     unit_variance = 1.0
@@ -118,6 +251,7 @@ class Gaussian(DensityKernel):
         return jnp.exp(-0.5 * jnp.square(omega))
 
 
+@register
 class Laplace(DensityKernel):
     """exp(-|u|) / 2; convolved with itself (1 + |u|) exp(-|u|) / 4."""
 
@@ -130,7 +264,7 @@ class Laplace(DensityKernel):
 
     @staticmethod
     def _log_self_convolution(u: Array) -> Array:
-        a = jnp.minimum(jnp.abs(u), jnp.finfo(u.dtype).max)  # log(inf) - inf would be no number
+        a = jnp.minimum(jnp.abs(u), jnp.finfo(u.dtype).max)  # log(inf) - inf is NaN
         return jnp.log1p(a) - a - math.log(4.0)
 
     @staticmethod
@@ -140,7 +274,7 @@ class Laplace(DensityKernel):
 
     @staticmethod
     def _ppf(q: Array) -> Array:
-        # log(2q) below the median and its mirror image above; the sign carries the side.
+        # log(2q) below the median and its mirror image above.
         return jnp.sign(0.5 - q) * jnp.log(2.0 * jnp.minimum(q, 1.0 - q))
 
     @staticmethod
@@ -148,9 +282,9 @@ class Laplace(DensityKernel):
         return 1.0 / (1.0 + jnp.square(omega))
 
 
+@register
 class Cauchy(DensityKernel):
-    """1 / (pi (1 + u^2)), the Student kernel with one degree of freedom; stable: convolved with
-    itself it is the same kernel at twice the bandwidth."""
+    """1 / (pi (1 + u^2)); convolved with itself it is the same kernel at twice the bandwidth."""
 
     name = "cauchy"
     unit_variance = math.inf
@@ -165,12 +299,12 @@ class Cauchy(DensityKernel):
 
     @staticmethod
     def _cdf(u: Array) -> Array:
-        # arctan(1 / -u) rather than 1/2 + arctan(u), which has no digits left in the lower tail.
+        # arctan(1 / -u) rather than 1/2 + arctan(u), which cancels in the lower tail.
         return jnp.arctan2(1.0, -u) / math.pi
 
     @staticmethod
     def _ppf(q: Array) -> Array:
-        # The cotangent of the smaller tail; the sign carries the side.
+        # The cotangent of the smaller tail, with the sign of its side.
         return jnp.sign(q - 0.5) / jnp.tan(math.pi * jnp.minimum(q, 1.0 - q))
 
     @staticmethod
@@ -178,23 +312,13 @@ class Cauchy(DensityKernel):
         return jnp.exp(-jnp.abs(omega))
 
 
-KERNELS: dict[str, type[DensityKernel]] = {k.name: k for k in (Gaussian, Laplace, Cauchy)}
-
-
-def kernel_class(name: str) -> type[DensityKernel]:
-    """The kernel called ``name``."""
-    if name not in KERNELS:
-        raise NkcmeError(f"kernel must be one of {', '.join(sorted(KERNELS))}; got {name!r}")
-    return KERNELS[name]
-
-
 def evaluate(name: str, method: str, bandwidth: float, argument: np.ndarray) -> np.ndarray:
     """A method of a kernel in double precision, as NumPy's array."""
     with jax.enable_x64(True):
-        return np.asarray(_evaluate(name, method, float(bandwidth), argument))
+        return np.asarray(_evaluate(kernel_class(name), method, float(bandwidth), argument))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _evaluate(name: str, method: str, bandwidth: Array, argument: Array) -> Array:
+def _evaluate(kernel: type[DensityKernel], method: str, bandwidth: Array, argument: Array) -> Array:
     """One compiled program: several times faster, and without temporary arrays."""
-    return getattr(kernel_class(name)(bandwidth), method)(argument)
+    return getattr(kernel(bandwidth), method)(argument)
