@@ -1,4 +1,4 @@
-"""Grids of atoms and their Gram matrices against the plain way of computing them."""
+"""Grids of atoms and their Gram matrices against generic computations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from nkcme.atoms import Atoms, fold, toeplitz, unfold
+from nkcme.atoms import Atoms, even_and_odd, from_even_and_odd, toeplitz
 from nkcme.kernels import KERNELS, Gaussian, kernel_class
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 50])
-def test_toeplitz_is_scipys(m):
+def test_toeplitz_agrees_with_scipy(m):
     lags = np.random.default_rng(m).normal(size=m).astype(np.float32)
     np.testing.assert_array_equal(toeplitz(jnp.asarray(lags)), scipy.linalg.toeplitz(lags))
 
@@ -45,7 +45,7 @@ def test_grids_of_any_magnitude_are_finite(n, low, high):
 
 
 @every_kernel
-def test_a_grids_gram_is_the_generic_one_and_so_are_its_gradients(name):
+def test_the_gram_matrix_of_a_grid_and_its_gradients_are_the_generic_ones(name):
     with jax.enable_x64(True):
         grid = Atoms.grid(jnp.asarray(-2.0), jnp.asarray(3.0), 12)
         points = Atoms.points(grid.locations)
@@ -78,7 +78,7 @@ def test_grids_stack_under_vmap():
         np.testing.assert_allclose(grams[i], alone, rtol=1e-5)
 
 
-def test_the_distance_between_neighbours_of_scattered_atoms_is_the_median_one():
+def test_the_neighbour_distance_of_scattered_atoms_is_the_median():
     locations = jnp.array([[0.0, 0.0], [0.0, 1.0], [5.0, 0.0], [5.0, 3.0], [50.0, 0.0]])
     # Nearest neighbours are at 1, 1, 3, 3 and 45.
     assert float(Atoms.points(locations).neighbour_distance()) == 3.0
@@ -87,18 +87,20 @@ def test_the_distance_between_neighbours_of_scattered_atoms_is_the_median_one():
 
 
 @pytest.mark.parametrize("m", [2, 4, 10, 100])
-def test_fold_splits_the_gram_matrix_of_a_grid_into_blocks(m: int) -> None:
+def test_the_gram_matrix_of_a_grid_has_an_even_and_an_odd_block(m: int) -> None:
     rng = np.random.default_rng(m)
     atoms = Atoms.grid(jnp.asarray(-1.0), jnp.asarray(2.0), m)
     kernel = Gaussian(jnp.asarray(0.4))
     w = jnp.asarray(rng.normal(size=(3, m)), jnp.float32)
-    np.testing.assert_allclose(unfold(fold(w)), w, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(jnp.sum(fold(w) ** 2), jnp.sum(w**2), rtol=1e-5)  # orthonormal
-    product = unfold(fold(w) @ atoms.blocks(kernel.value))
+    np.testing.assert_allclose(from_even_and_odd(even_and_odd(w)), w, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        jnp.sum(even_and_odd(w) ** 2), jnp.sum(w**2), rtol=1e-5
+    )  # orthonormal
+    product = from_even_and_odd(even_and_odd(w) @ atoms.blocks(kernel.value))
     np.testing.assert_allclose(product, w @ atoms.gram(kernel), rtol=1e-4, atol=1e-4)
 
 
-def test_an_odd_grid_and_points_are_one_block() -> None:
+def test_odd_grids_and_scattered_atoms_have_one_block() -> None:
     kernel = Gaussian(jnp.asarray(0.4))
     odd = Atoms.grid(jnp.asarray(-1.0), jnp.asarray(2.0), 5)
     for atoms in (odd, Atoms.points(jnp.ones((4, 2)) * jnp.arange(4.0)[:, None])):

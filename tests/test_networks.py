@@ -1,4 +1,4 @@
-"""Layers, normalisation and heads."""
+"""Layers, spectral normalisation and heads of networks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make(hidden=(8, 6), *, n_in=3, n_out=5, key=KEY, **options):
 @pytest.mark.parametrize(
     ("activation", "hidden"), [("tanh", ()), ("gelu", (8, 6)), ("relu", (8, 6)), ("silu", (8, 6))]
 )
-def test_the_forward_pass_is_the_textbooks(activation, hidden):
+def test_the_forward_pass_is_the_composition_of_layers(activation, hidden):
     network = make(hidden, activation=activation)
     x = jnp.array([0.3, -1.2, 2.0])
     value = x
@@ -38,7 +38,7 @@ def test_the_forward_pass_is_the_textbooks(activation, hidden):
     assert [layer.out_features for layer in network.layers] == [*hidden, 5]
 
 
-def test_linear_layers_start_uniform_between_plus_and_minus_one_over_root_fan_in():
+def test_linear_layers_are_initialised_uniformly_by_their_fan_in():
     network = make((400,), n_in=25, n_out=50)
     for layer, fan_in in zip(network.layers, (25, 400), strict=True):
         bound = 1 / np.sqrt(fan_in)
@@ -49,7 +49,7 @@ def test_linear_layers_start_uniform_between_plus_and_minus_one_over_root_fan_in
         assert np.std(layer.weight) == pytest.approx(bound / np.sqrt(3), rel=0.03)
 
 
-def test_layers_and_keys_are_independent():
+def test_layers_and_keys_give_independent_weights():
     first, second = (make((4, 4), n_in=4, n_out=4) for _ in range(2))
     for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -77,7 +77,7 @@ def test_power_iterations_converge_to_the_largest_singular_value(n_in, n_out):
     assert np.linalg.svd(columns, compute_uv=False)[0] == pytest.approx(1.0, rel=1e-5)
 
 
-def test_the_estimate_is_sensible_before_training_and_follows_a_drifting_weight():
+def test_the_estimate_is_close_before_training_and_follows_a_changing_weight():
     layer = _compiled(SpectralLinear)(20, 30, key=KEY)
     weight = np.asarray(layer.linear.weight)
     largest = np.linalg.svd(weight, compute_uv=False)[0]
@@ -85,14 +85,14 @@ def test_the_estimate_is_sensible_before_training_and_follows_a_drifting_weight(
     assert 0.9 * largest < estimate <= largest * (1 + 1e-6)
     rng = np.random.default_rng(0)
     step = eqx.filter_jit(lambda layer: layer.iterate())
-    for _ in range(200):  # one iteration a step is enough when the weight moves slowly
+    for _ in range(200):  # one iteration per step is enough when the weight changes slowly
         weight = weight + 0.002 * rng.normal(size=weight.shape).astype(np.float32)
         layer = step(eqx.tree_at(lambda m: m.linear.weight, layer, jnp.asarray(weight)))
     largest = np.linalg.svd(weight, compute_uv=False)[0]
     assert float(layer.u @ layer.linear.weight @ layer.v) == pytest.approx(largest, rel=0.05)
 
 
-def test_the_gradient_goes_through_the_singular_value_but_not_through_its_state():
+def test_the_gradient_includes_the_singular_value_but_not_its_state():
     layer = _compiled(SpectralLinear)(3, 4, key=KEY)
     x = jnp.array([1.0, -2.0, 0.5])
 
@@ -121,7 +121,7 @@ def normalised():
     return make((8, 6), spectral_norm=(0, -1))
 
 
-def test_iterate_moves_state_and_nothing_else(normalised):
+def test_iterate_changes_the_state_only(normalised):
     after = eqx.filter_jit(lambda network: network.iterate())(normalised)
     changed = jax.tree.map(
         lambda a, b: bool(np.any(np.asarray(a) != np.asarray(b))), normalised, after
@@ -143,7 +143,7 @@ def test_state_is_not_trainable(normalised):
 
 
 @pytest.mark.parametrize(("layers", "expected"), [((-3,), [0]), ((2, -1), [2]), ((), [])])
-def test_layers_are_counted_from_either_end(layers, expected):
+def test_layers_can_be_counted_from_the_end(layers, expected):
     network = eqx.filter_eval_shape(make, (8, 6), spectral_norm=layers)
     found = [i for i, layer in enumerate(network.layers) if isinstance(layer, SpectralLinear)]
     assert found == expected
@@ -152,7 +152,7 @@ def test_layers_are_counted_from_either_end(layers, expected):
 # --- heads and names --------------------------------------------------------------------------
 
 
-def test_the_simplex_head_gives_positive_weights_that_sum_to_one():
+def test_the_simplex_head_returns_positive_weights_that_sum_to_one():
     network = make(head="simplex")
     x = jnp.asarray(np.random.default_rng(3).normal(scale=3.0, size=(50, 3)), jnp.float32)
     weights = np.asarray(jax.jit(jax.vmap(network))(x))

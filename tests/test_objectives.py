@@ -1,4 +1,4 @@
-"""The losses against the paper's sums, and their hand-made gradients against autodiff."""
+"""The losses against the sums of the paper, and their gradients against autodiff."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def example(d, seed=0):
 
 
 def slow(loss, name):
-    """(1/n) sum_i [ -2 sum_a k(y_i, eta_a) w_ia + sum_ab G(eta_a, eta_b) w_ia w_ib ], as it stands:
-    every term is made, and every derivative is JAX's own."""
+    """(1/n) sum_i [ -2 sum_a k(y_i, eta_a) w_ia + sum_ab G(eta_a, eta_b) w_ia w_ib ], term by
+    term, with the derivatives of JAX."""
     quadratic = LOSSES[loss][1]
 
     def f(w, y, eta, bandwidth):
@@ -57,7 +57,7 @@ def fast(loss, name):
 
 @pytest.mark.parametrize(("loss", "factor"), [("rkhs", 1.0), ("sq", math.sqrt(2.0))])
 @pytest.mark.parametrize("d", [1, 2])
-def test_the_papers_formulas_with_its_gaussian(loss, factor, d):
+def test_losses_are_the_formulas_of_the_paper(loss, factor, d):
     w, y, eta = (np.asarray(v) for v in example(d))
     sigma = 0.7
 
@@ -76,18 +76,18 @@ def test_the_papers_formulas_with_its_gaussian(loss, factor, d):
 
 @every_kernel
 @pytest.mark.parametrize("d", [1, 2])
-def test_value_and_every_gradient_are_those_of_the_sums(name, d):
+def test_values_and_gradients_are_those_of_the_sums(name, d):
     arguments = (*example(d), jnp.asarray(0.8))
 
     @jax.jit
-    def all_of_them(*arguments):
+    def values_and_gradients(*arguments):
         return {
             (loss, way.__name__): jax.value_and_grad(way(loss, name), (0, 1, 2, 3))(*arguments)
             for loss in LOSSES
             for way in (fast, slow)
         }
 
-    found = all_of_them(*arguments)
+    found = values_and_gradients(*arguments)
     for loss in LOSSES:
         ours, theirs = (jax.tree.leaves(found[loss, way]) for way in ("fast", "slow"))
         assert len(ours) == len(theirs) == 5
@@ -96,8 +96,8 @@ def test_value_and_every_gradient_are_those_of_the_sums(name, d):
 
 
 @every_loss
-def test_gradients_survive_vmap_and_grad_of_vmap(loss):
-    """As in training: replicas under vmap, the bandwidth a softplus of what is learned."""
+def test_gradients_are_right_under_vmap_and_through_vmap(loss):
+    """As in training: replicas under vmap, the bandwidth a softplus of a parameter."""
     w, y, eta = (jnp.stack([a, 2.0 * a, -a]) for a in example(1))
     rho = jnp.array([-1.0, 0.3, 2.0])
 
@@ -179,8 +179,8 @@ def test_rkhs_loss_is_least_at_the_solution_of_the_normal_equations():
     assert loss(best) < loss(best + 0.01)
 
 
-def test_forward_mode_is_refused_and_not_silently_wrong():
-    """A limit: the hand-made rules are for reverse mode, which is what training takes."""
+def test_forward_mode_is_refused():
+    """A limit: the hand-written rules are for reverse mode, which training uses."""
     arguments = (*example(1), jnp.asarray(0.8))
     with pytest.raises(TypeError, match="forward-mode"):
         jax.jvp(fast("rkhs", "gaussian"), arguments, arguments)

@@ -16,8 +16,8 @@ from nkcme.kernels import DensityKernel
 def toeplitz(lags: Array) -> Array:
     """The symmetric matrix with entry lags[|a - b|].
 
-    Built by laying copies end to end and cutting: a gather, or the index arithmetic that XLA makes
-    of a tile, would cost more than the kernel values it saves.
+    Built from concatenated copies: a gather, or the index arithmetic that XLA generates for a tile,
+    would cost more than the kernel values that it saves.
     """
     m = lags.shape[0]
     if m == 1:
@@ -35,25 +35,27 @@ def hankel(sums: Array, m: int) -> Array:
     return flat.reshape(m, period + 1)[:, :m]
 
 
-def fold(w: Array) -> Array:
-    """Weights (n, m) on an even grid as their even and odd halves (2, n, m / 2), an orthonormal
-    change of basis."""
+def even_and_odd(w: Array) -> Array:
+    """The even and odd parts (2, n, m / 2) of weights (n, m), an orthonormal change of basis."""
     left, right = jnp.split(w, 2, axis=-1)
     right = right[..., ::-1]
     return math.sqrt(0.5) * jnp.stack([left + right, left - right])
 
 
-def unfold(halves: Array) -> Array:
-    """The reverse of `fold`."""
-    even, odd = math.sqrt(0.5) * halves
+def from_even_and_odd(parts: Array) -> Array:
+    """The weights (n, m) with the given even and odd parts."""
+    even, odd = math.sqrt(0.5) * parts
     return jnp.concatenate([even + odd, (even - odd)[..., ::-1]], axis=-1)
 
 
 class Atoms(eqx.Module):
-    """Locations (m, d). On an even one-dimensional grid ``spacing`` is set, and Gram matrices need
-    m kernel values instead of m^2. Such a grid looks the same from both ends, so that for an even m
-    the Gram matrix falls into two blocks in the basis of `fold`: half the work of a product. Atoms
-    of several outputs carry the covariance of y about each, (m, d, d), in ``spread``."""
+    """The locations (m, d) of atoms.
+
+    On an evenly spaced grid of one output ``spacing`` is set, and Gram matrices need m kernel
+    values instead of m^2. Such a grid is symmetric, so that for an even m the Gram matrix has two
+    blocks in the basis of `even_and_odd`, which halves the work of a product. ``spread`` (its name
+    in model files) holds the covariances (m, d, d) of y around atoms of several outputs.
+    """
 
     locations: Array
     spacing: Array | None
@@ -61,7 +63,7 @@ class Atoms(eqx.Module):
 
     @classmethod
     def grid(cls, low: Array, high: Array, n: int) -> Atoms:
-        """``n`` evenly spaced atoms on the closed interval [low, high]; one alone is its middle."""
+        """``n`` evenly spaced atoms on the closed interval [low, high]; one in its middle."""
         if n == 1:
             low = high = 0.5 * low + 0.5 * high
         locations = jnp.linspace(low, high, n)[:, None]
@@ -69,12 +71,14 @@ class Atoms(eqx.Module):
 
     @classmethod
     def points(cls, locations: Array, spread: Array | None = None) -> Atoms:
-        """Atoms anywhere."""
+        """Atoms at any locations (m, d), with covariances (m, d, d) if given."""
         return cls(jnp.asarray(locations), None, spread)
 
     def neighbour_distance(self) -> Array:
-        """The distance between neighbouring atoms (off a grid, the median one, an atom in the same
-        place being no neighbour); 0 for one atom."""
+        """The distance between neighbouring atoms; 0 for one atom.
+
+        Without a grid it is the median distance to the nearest atom at another location.
+        """
         if self.spacing is not None:
             return self.spacing
         n = self.locations.shape[0]
@@ -85,25 +89,28 @@ class Atoms(eqx.Module):
         return jnp.nan_to_num(jnp.median(nearest), posinf=0.0)
 
     def nearest(self, y: Array) -> Array:
-        """The atoms closest to targets (n, d): each stands for its cell."""
-        # Output by output, as kernels do it; also so that no array is larger than (n, m).
+        """The locations (n, d) of the atoms closest to targets (n, d)."""
+        # Output by output, so that no array is larger than (n, m).
         columns = zip(y.T, self.locations.T, strict=True)
         squares = sum(jnp.square(of_y[:, None] - of_atoms[None]) for of_y, of_atoms in columns)
         return self.locations[jnp.argmin(squares, axis=1)]
 
     def gram(self, kernel: DensityKernel) -> Array:
-        """k(eta_a, eta_b)."""
+        """The matrix k(eta_a, eta_b)."""
         return self._matrix(kernel.value)
 
     def self_convolution_gram(self, kernel: DensityKernel) -> Array:
-        """The integral of k(eta_a, y) k(y, eta_b) dy."""
+        """The matrix of the integrals of k(eta_a, y) k(y, eta_b) dy."""
         return self._matrix(kernel.self_convolution)
 
     def blocks(self, k: Callable[[Array], Array]) -> Array:
-        """The matrix of k, a function of differences, in blocks: (2, m / 2, m / 2) where `fold`
-        splits it and that pays, else one of (1, m, m)."""
+        """The matrix of k, a function of differences, in blocks.
+
+        They are (2, m / 2, m / 2) in the basis of `even_and_odd` where that is faster, else one
+        block (1, m, m).
+        """
         m = self.locations.shape[0]
-        # An accelerator is kept waiting by launches, not by arithmetic: there one product is best.
+        # On an accelerator the number of launches matters, not the arithmetic: one product is best.
         if self.spacing is None or m % 2 or jax.default_backend() != "cpu":
             return self._matrix(k)[None]
         lags = k(self._lags(self.spacing))

@@ -21,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "tanh": jnp.tanh,
 }
 
-#: How the last layer's output becomes weights: as it is (the paper), or on the simplex.
+#: How the output of the last layer becomes weights: unchanged (the paper), or on the simplex.
 HEADS: dict[str, Callable[[Array], Array]] = {
     "signed": lambda z: z,
     "simplex": jax.nn.softmax,
@@ -31,8 +31,9 @@ HEADS: dict[str, Callable[[Array], Array]] = {
 class SpectralLinear(eqx.Module):
     """A linear layer divided by its largest singular value (Miyato et al., 2018).
 
-    The singular value is estimated by u' W v with one power iteration a training step; u and v are
-    state that travels with the model and is never trained.
+    The singular value is estimated by u' W v with one power iteration per training step; u and v
+    are state of the model that is not trained. equinox.nn.SpectralNorm is not used: it iterates at
+    every call, and keeps its state apart from the model that replicas and files handle.
     """
 
     linear: eqx.nn.Linear
@@ -42,7 +43,7 @@ class SpectralLinear(eqx.Module):
     def __init__(self, n_in: int, n_out: int, *, key: Array):
         linear_key, u_key = jax.random.split(key)
         self.linear = eqx.nn.Linear(n_in, n_out, key=linear_key)
-        # Several iterations at once, so that the first steps already divide by a sensible value.
+        # Several iterations, so that the estimate is close from the first step on.
         weight = self.linear.weight
         start = _unit(jax.random.normal(u_key, (n_out,), weight.dtype))
         self.u, self.v = jax.lax.fori_loop(
@@ -71,7 +72,7 @@ def _unit(vector: Array) -> Array:
 
 
 class MLP(eqx.Module):
-    """Fully connected layers; layer ``i`` of ``spectral_norm`` (0 is the first) is normalised."""
+    """Fully connected layers; those listed in ``spectral_norm`` (0 is the first) are normalised."""
 
     layers: tuple[eqx.nn.Linear | SpectralLinear, ...]
     activation: str = eqx.field(static=True)
@@ -117,14 +118,14 @@ class MLP(eqx.Module):
         return HEADS[self.head](self.layers[-1](x))
 
     def iterate(self) -> MLP:
-        """One power iteration in every normalised layer; to be called once a training step."""
+        """The network after one power iteration in every normalised layer."""
         layers = tuple(
             layer.iterate() if isinstance(layer, SpectralLinear) else layer for layer in self.layers
         )
         return eqx.tree_at(lambda mlp: mlp.layers, self, layers)
 
     def trainable(self) -> MLP:
-        """The same tree with True at what is learned and False at what is state."""
+        """The same tree with True at parameters and False at state."""
         spec = jax.tree.map(eqx.is_inexact_array, self)
         states = [layer for layer in spec.layers if isinstance(layer, SpectralLinear)]
         if not states:

@@ -1,11 +1,11 @@
-"""What is minimised: pure functions of weights and kernel matrices.
+"""The objectives that training minimises: pure functions of weights and kernel matrices.
 
 Notation of the paper: weights w (batch, m), atoms eta (m, d), targets y (batch, d), kernel k.
 
-The gradients are those of the formulas, but two are taken by hand, for a training step is little
-else: the loss reuses w G where automatic differentiation would multiply again, and the derivative
-by the bandwidth, one number, is carried forwards instead of backwards. They are first derivatives,
-in reverse mode: a second derivative by the bandwidth would miss a term.
+Two gradients are written by hand, because a training step consists of little else. The loss reuses
+w G where automatic differentiation would multiply again. The derivative by the bandwidth, a single
+number, is computed in forward mode. Both are first derivatives in reverse mode: a second derivative
+by the bandwidth would miss a term.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nkcme.atoms import Atoms, fold, unfold
+from nkcme.atoms import Atoms, even_and_odd, from_even_and_odd
 from nkcme.kernels import DensityKernel
 
 
 def rkhs_loss(w: Array, y: Array, atoms: Atoms, kernel: DensityKernel) -> Array:
-    """Equation (3): the mean of ||k(y_i, .) - sum_a w_ia k(eta_a, .)||^2 less its first term.
+    """Equation (3): the mean of ||k(y_i, .) - sum_a w_ia k(eta_a, .)||^2 without its first term.
 
-    The term left out, k(y_i, y_i), depends on the bandwidth alone. Minimised over w and bandwidth
-    together this is the joint optimisation, for it bounds `sq_loss` from above (Theorem 3.1).
+    The omitted term k(y_i, y_i) depends on the bandwidth alone. Minimising over weights and
+    bandwidth together is the joint optimisation: the loss is an upper bound of `sq_loss`
+    (Theorem 3.1).
     """
     return _loss(w, y, atoms, kernel, lambda k: atoms.blocks(k.value))
 
@@ -54,7 +55,9 @@ def _quadratic_loss(w: Array, k_y: Array, blocks: Array) -> Array:
 
 
 def _quadratic_loss_forward(w: Array, k_y: Array, blocks: Array) -> tuple[Array, tuple[Array, ...]]:
-    split, join = (fold, unfold) if len(blocks) == 2 else (lambda v: v[None], lambda v: v[0])
+    split, join = (lambda v: v[None]), (lambda v: v[0])
+    if len(blocks) == 2:
+        split, join = even_and_odd, from_even_and_odd
     parts = split(w)
     product = join(parts @ blocks)
     return _dot(product - 2.0 * k_y, w) / w.shape[0], (w, k_y, product, parts)
@@ -71,7 +74,7 @@ _quadratic_loss.defvjp(_quadratic_loss_forward, _quadratic_loss_backward)
 
 
 def _forward_in_bandwidth(f: Callable[[DensityKernel], Array], kernel: DensityKernel) -> Array:
-    """f(kernel), with its derivative by the bandwidth computed here and not on the way back."""
+    """f(kernel), with its derivative by the bandwidth in forward mode."""
     frozen = jax.lax.stop_gradient(kernel)
     value, slope = jax.jvp(f, (frozen,), (jax.tree.map(jnp.ones_like, frozen),))
     return _with_slope(value, jax.lax.stop_gradient(slope), kernel.bandwidth)
@@ -90,7 +93,7 @@ _with_slope.defvjp(
 
 
 def _dot(a: Array, b: Array) -> Array:
-    """The sum of a b. As products with ones it is several times faster on a CPU than as a sum."""
+    """The sum of a b, as products with ones: on a CPU several times faster than a sum."""
     products = (a * b).reshape(-1, a.shape[-1])
     n, m = products.shape
     return jnp.ones(n, a.dtype) @ (products @ jnp.ones(m, a.dtype))
@@ -101,7 +104,7 @@ def squared_mmd(w: Array, own: Array, target: Array, cross: Array) -> Array:
 
     ``own`` (S, m, m) holds k(eta_a, eta_b) of S kernels, ``target`` (n, S) the target's own term
     sum_ab v_a v_b k(tau_a, tau_b), ``cross`` (n, S, m) its inner products with the atoms,
-    sum_a v_a k(tau_a, eta_b). Gives (n, S).
+    sum_a v_a k(tau_a, eta_b). The result is (n, S).
     """
     return _squared_mmd(w, own, target, cross)[0]
 
@@ -110,7 +113,7 @@ def squared_mmd(w: Array, own: Array, target: Array, cross: Array) -> Array:
 def fused_mmd(w: Array, own: Array, target: Array, cross: Array) -> Array:
     """Section 5.3, for each row: log of the mean over kernels of exp(`squared_mmd`); (n,).
 
-    Its gradient by w, for which w G is at hand already, is all that is given: the target is fixed.
+    Only the gradient by w is implemented, which reuses w G: the target is fixed.
     """
     return _fused_mmd_forward(w, own, target, cross)[0]
 

@@ -1,4 +1,4 @@
-"""Super-samples: the rule of protocol.md step by step, their rate, and their memory."""
+"""Super-samples: every step of herding, their rate of convergence, and their memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def slow_scores(dist, candidates, picked):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_every_pick_is_the_argmax_of_the_protocols_rule(kernel):
+def test_every_pick_is_the_argmax_of_the_herding_rule(kernel):
     dist = embeddings(kernel)
     candidates = np.linspace(-2.0, 2.0, 101)
     herd = dist.herd(12, candidates=101)
@@ -55,7 +55,7 @@ def test_candidates_units_and_repeats():
     assert embeddings().herd(0).shape == (0, 4)
 
 
-def test_several_outputs_are_herded_among_their_atoms():
+def test_super_samples_of_several_outputs_are_atoms():
     rng = np.random.default_rng(0)
     atoms, weights = rng.normal(size=(20, 2)), rng.dirichlet(np.ones(20), 3)
     dist = Embedding(atoms, weights, bandwidth=0.6, location=[1.0, 2.0], scale=[3.0, 4.0])
@@ -98,7 +98,7 @@ def test_super_samples_converge_faster_than_independent_ones(kernel):
         assert np.all(herded[-3:] < 0.5 * independent[-3:])
 
 
-def test_super_samples_of_signed_weights_come_as_near_as_samples_can():
+def test_the_error_of_signed_weights_falls_but_not_to_zero():
     """A limit: a measure with negative parts has no samples, so the error does not go to zero; it
     still falls, and below that of draws from the positive part."""
     plain = embeddings(rows=1, bandwidth=0.5)
@@ -110,16 +110,16 @@ def test_super_samples_of_signed_weights_come_as_near_as_samples_can():
     assert np.all(herded[-3:] < 0.5 * independent[-3:])
 
 
-def test_blocks_of_rows_give_what_the_whole_gives_in_one_program():
+def test_blocks_of_rows_give_the_same_picks_in_one_program():
     dist = embeddings(rows=11)
     whole = dist.herd(20, candidates=50)
     before = herding._herd_block._cache_size()
     blocked = dist.herd(20, candidates=50, max_memory=8 * 50 * 50 + 4 * 1000)
-    assert herding._herd_block._cache_size() <= before + 1  # the last block is filled up
+    assert herding._herd_block._cache_size() <= before + 1  # the last block is padded
     np.testing.assert_array_equal(blocked, whole)
 
 
-def test_the_working_arrays_stay_within_the_memory_that_was_asked(monkeypatch):
+def test_the_working_arrays_stay_within_the_given_memory(monkeypatch):
     shapes = []
     original = herding._herd_block
 
@@ -133,5 +133,5 @@ def test_the_working_arrays_stay_within_the_memory_that_was_asked(monkeypatch):
     assert len(shapes) > 1
     for (rows, atoms), _, (c, _), n in shapes:
         assert 4 * rows * (3 * c + atoms + n) + 8 * c * c <= bound
-    # Too little for anything is one row at a time, not nothing.
+    # With too little memory for one row, it works on one row at a time.
     assert dist[:3].herd(2, candidates=100, max_memory=1).shape == (2, 3)

@@ -12,14 +12,14 @@ from hypothesis.extra import numpy as hnp
 
 from nkcme.distributions.piecewise import CdfTable
 
-CELLS, ROWS = 5, 3
+BINS, ROWS = 5, 3
 
 
 @st.composite
 def tables(draw, least_step=0.0):
     """Rows of signed masses on shared edges, some of which may coincide."""
-    steps = draw(hnp.arrays(float, CELLS, elements=st.floats(least_step, 3.0)))
-    masses = draw(hnp.arrays(float, (ROWS, CELLS), elements=st.floats(-1.0, 1.0)))
+    steps = draw(hnp.arrays(float, BINS, elements=st.floats(least_step, 3.0)))
+    masses = draw(hnp.arrays(float, (ROWS, BINS), elements=st.floats(-1.0, 1.0)))
     edges = np.concatenate([[0.0], np.cumsum(steps)]) + draw(st.floats(-5.0, 5.0))
     return CdfTable.from_masses(edges, masses)[0]
 
@@ -53,7 +53,7 @@ def test_the_inverse_inverts(table, q):
 
 
 @given(tables(least_step=1e-3))
-def test_the_cdf_of_a_quantile_and_back_stays_where_the_density_is(table):
+def test_the_inverse_of_the_cdf_is_the_identity_where_there_is_mass(table):
     middle = 0.5 * (table.edges[1:] + table.edges[:-1])
     back = table.inverse(table.at(middle[None]))
     mass = np.diff(table.values, axis=1)
@@ -74,25 +74,25 @@ def exact_crps(table, row, z):
 
 
 @given(tables(), hnp.arrays(float, ROWS, elements=st.floats(-20.0, 30.0)))
-def test_crps_is_the_integral_it_says(table, z):
+def test_crps_is_the_integral_of_its_definition(table, z):
     known = [exact_crps(table, i, z[i]) for i in range(ROWS)]
     np.testing.assert_allclose(table.crps(z), known, rtol=1e-9, atol=1e-11)
 
 
-def test_crps_of_a_uniform_distribution_is_the_textbooks():
+def test_crps_of_a_uniform_distribution_is_the_closed_form():
     table, _ = CdfTable.from_masses(np.array([2.0, 2.5, 4.0]), np.array([[0.5, 1.5]]))
     # For U(0, 1): z^2 - z + 1/3 inside, the distance more outside (scoringrules.crps_uniform).
     for z, known in ((3.0, 2 * (0.25 - 0.5 + 1 / 3)), (2.0, 2 / 3), (7.0, 2 / 3 + 3.0)):
         assert table.crps(np.array([z]))[0] == pytest.approx(known, rel=1e-12)
 
 
-def test_masses_are_clipped_and_normalised_and_the_mass_is_told():
+def test_masses_are_clipped_and_normalised():
     edges = np.array([0.0, 1.0, 2.0, 4.0])
     masses = np.array([[1.0, -1.0, 1.0], [0.5, 0.25, 0.25]])
     table, mass = CdfTable.from_masses(edges, masses)
     np.testing.assert_array_equal(mass, [2.0, 1.0])
     np.testing.assert_allclose(table.values, [[0, 0.5, 0.5, 1], [0, 0.5, 0.75, 1]])
-    np.testing.assert_array_equal(masses[0], [1.0, -1.0, 1.0])  # the caller's stay as they were
+    np.testing.assert_array_equal(masses[0], [1.0, -1.0, 1.0])  # the argument is not modified
     # A flat piece: its left end is the quantile, and its right end the next one's limit.
     np.testing.assert_allclose(table.inverse(np.array([[0.5, 0.5 + 1e-12]]))[0], [1.0, 2.0])
 
@@ -114,7 +114,7 @@ def test_coinciding_edges_are_a_step():
     )
 
 
-def test_many_rows_are_searched_as_one_without_losing_digits():
+def test_many_rows_are_inverted_to_the_same_precision():
     rng = np.random.default_rng(0)
     edges = np.linspace(-1.0, 1.0, 30)
     table, _ = CdfTable.from_masses(edges, rng.dirichlet(np.full(29, 0.1), 20_000))
@@ -124,7 +124,7 @@ def test_many_rows_are_searched_as_one_without_losing_digits():
     np.testing.assert_allclose(table.inverse(q)[-1:], alone.inverse(q[-1:]), atol=1e-9)
 
 
-def test_no_rows_are_no_rows():
+def test_a_table_of_no_rows():
     table, _ = CdfTable.from_masses(np.array([0.0, 1.0]), np.zeros((0, 1)))
     assert table.at(np.zeros((1, 4))).shape == (0, 4)
     assert table.inverse(np.full((1, 4), 0.5)).shape == (0, 4)

@@ -1,4 +1,4 @@
-"""Batches of piecewise linear distribution functions, which share their edges or their levels."""
+"""Batches of piecewise linear CDFs with shared edges or shared levels."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class CdfTable(NamedTuple):
 
     @classmethod
     def from_masses(cls, edges: np.ndarray, masses: np.ndarray) -> tuple[CdfTable, np.ndarray]:
-        """From the masses (n_rows, g - 1) between edges, negative ones counting as zero.
+        """The table with masses (n_rows, g - 1) between edges, of which negative ones count as zero.
 
-        Also gives the positive mass (n_rows,) by which each row was divided. A row without any is
-        spread evenly over its cells, so that nothing downstream is NaN.
+        Also returns the positive mass (n_rows,) by which each row is divided. A row without
+        positive mass is spread evenly over its bins, so that nothing is NaN.
         """
         positive = np.maximum(masses, 0.0)
         positive[~(positive.sum(axis=1) > 0)] = 1.0 / max(len(edges) - 1, 1)
@@ -43,7 +43,7 @@ class CdfTable(NamedTuple):
     def inverse(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows or 1, m)."""
         n_rows, g = self.values.shape
-        # Rows laid end to end, each lifted by its number, are one sorted sequence to search.
+        # Concatenated rows, each shifted by its number, are one sorted sequence to search.
         lift = np.arange(n_rows)[:, None]
         position = np.searchsorted((self.values + lift).ravel(), (q + lift).ravel(), "left")
         j = np.clip(position.reshape(n_rows, q.shape[1]) - lift * g - 1, 0, g - 2)
@@ -53,7 +53,7 @@ class CdfTable(NamedTuple):
         return _between(self.edges[j], self.edges[j + 1], share)
 
     def crps(self, z: np.ndarray) -> np.ndarray:
-        """The integral of (F(t) - 1{t >= z})^2 dt for one z a row, in closed form."""
+        """The integral of (F(t) - 1{t >= z})^2 dt for one z per row, in closed form."""
         width = np.diff(self.edges)
         below = _square_integral(width, self.values[:, :-1], self.values[:, 1:])
         above = _square_integral(width, 1.0 - self.values[:, :-1], 1.0 - self.values[:, 1:])
@@ -61,13 +61,13 @@ class CdfTable(NamedTuple):
         j = np.clip(np.searchsorted(self.edges, inside, "right") - 1, 0, len(width) - 1)
         rows = np.arange(len(z))
         at_z = self.at(inside[:, None])[:, 0]
-        cell_low, cell_high = self.values[rows, j], self.values[rows, j + 1]
-        left_of_cell = np.cumsum(below, axis=1)[rows, j] - below[rows, j]
-        right_of_cell = np.cumsum(above[:, ::-1], axis=1)[:, ::-1][rows, j] - above[rows, j]
-        in_cell = _square_integral(inside - self.edges[j], cell_low, at_z) + _square_integral(
-            self.edges[j + 1] - inside, 1.0 - at_z, 1.0 - cell_high
+        bin_low, bin_high = self.values[rows, j], self.values[rows, j + 1]
+        left_of_bin = np.cumsum(below, axis=1)[rows, j] - below[rows, j]
+        right_of_bin = np.cumsum(above[:, ::-1], axis=1)[:, ::-1][rows, j] - above[rows, j]
+        in_bin = _square_integral(inside - self.edges[j], bin_low, at_z) + _square_integral(
+            self.edges[j + 1] - inside, 1.0 - at_z, 1.0 - bin_high
         )
-        return left_of_cell + in_cell + right_of_cell + np.abs(z - inside)
+        return left_of_bin + in_bin + right_of_bin + np.abs(z - inside)
 
 
 class QuantileTable(NamedTuple):
@@ -81,7 +81,7 @@ class QuantileTable(NamedTuple):
 
     def at(self, z: np.ndarray) -> np.ndarray:
         """The CDF at points (n_rows, m)."""
-        j = self._cell(z)
+        j = self._bin(z)
         low = np.take_along_axis(self.points, j, axis=1)
         high = np.take_along_axis(self.points, j + 1, axis=1)
         return _between(self.levels[j], self.levels[j + 1], _share(z, low, high))
@@ -93,21 +93,21 @@ class QuantileTable(NamedTuple):
         return _between(self.points[:, j], self.points[:, j + 1], share)
 
     def crps(self, z: np.ndarray) -> np.ndarray:
-        """The integral of (F(t) - 1{t >= z})^2 dt for one z a row, in closed form."""
+        """The integral of (F(t) - 1{t >= z})^2 dt for one z per row, in closed form."""
         width, low, high = np.diff(self.points, axis=1), self.levels[:-1], self.levels[1:]
         inside = np.clip(z, self.points[:, 0], self.points[:, -1])
-        j = self._cell(inside[:, None])
+        j = self._bin(inside[:, None])
         at_z = self.at(inside[:, None])
         left, right = (np.take_along_axis(self.points, i, axis=1) for i in (j, j + 1))
-        in_cell = _square_integral(inside[:, None] - left, self.levels[j], at_z)
-        in_cell += _square_integral(right - inside[:, None], 1.0 - at_z, 1.0 - self.levels[j + 1])
-        cell = np.arange(len(low))
-        beside = np.where(cell < j, _square_integral(width, low, high), 0.0)
-        beside += np.where(cell > j, _square_integral(width, 1.0 - low, 1.0 - high), 0.0)
-        return in_cell[:, 0] + beside.sum(axis=1) + np.abs(z - inside)
+        in_bin = _square_integral(inside[:, None] - left, self.levels[j], at_z)
+        in_bin += _square_integral(right - inside[:, None], 1.0 - at_z, 1.0 - self.levels[j + 1])
+        index = np.arange(len(low))
+        beside = np.where(index < j, _square_integral(width, low, high), 0.0)
+        beside += np.where(index > j, _square_integral(width, 1.0 - low, 1.0 - high), 0.0)
+        return in_bin[:, 0] + beside.sum(axis=1) + np.abs(z - inside)
 
-    def _cell(self, z: np.ndarray) -> np.ndarray:
-        """The last j whose points[i, j] is at most z, by bisection in all rows at once."""
+    def _bin(self, z: np.ndarray) -> np.ndarray:
+        """The last j for which points[i, j] is at most z, by bisection in all rows together."""
         low = np.zeros(z.shape, int)
         step = 1 << (len(self.levels) - 1).bit_length()
         while step := step // 2:
@@ -117,7 +117,7 @@ class QuantileTable(NamedTuple):
 
 
 def choose(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Numbers of columns drawn in proportion to positive weights (n_rows, k), from uniform numbers
+    """Columns sampled in proportion to positive weights (n_rows, k), from uniform numbers
     (n_rows, m)."""
     k = weights.shape[1]
     table, _ = CdfTable.from_masses(np.arange(k + 1.0), np.asarray(weights, np.float64))
@@ -125,7 +125,7 @@ def choose(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
 
 
 def _share(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """How far x is from low to high, from 0 to 1; a step between equal ones is taken at once."""
+    """The position of x between low and high, from 0 to 1; a jump where they are equal."""
     span = high - low
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         share = np.where(span > 0, (x - low) / span, (x >= low).astype(np.float64))
@@ -133,7 +133,7 @@ def _share(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _between(low: np.ndarray, high: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """The point at ``share`` of the way; rounding never takes it beyond, where it would cross."""
+    """The point at ``share`` of the way; rounding does not move it beyond ``high``."""
     return np.minimum(low + share * (high - low), high)
 
 
