@@ -163,7 +163,7 @@ def _evaluate_blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[E
 
 
 def as_table(X: Any) -> Table:
-    """X as a table whose rows can be selected by slices and by arrays of integers."""
+    """X as a table that allows to select rows by slices and by arrays of integers."""
     try:
         table = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(table, nw.DataFrame):

@@ -182,7 +182,7 @@ def register(kernel: _Kernel) -> _Kernel:
     Parameters
     ----------
     kernel : subclass of DensityKernel
-        With a ``name`` of its own.
+        With a new ``name``.
 
     Returns
     -------

@@ -51,7 +51,7 @@ class CalibrationMap:
     >>> rng = np.random.default_rng(0)
     >>> too_wide = CalibrationMap.fit(rng.beta(2, 2, size=5000))  # PIT values gather in the middle
     >>> too_wide(np.array([0.05, 0.5, 0.95])).round(2)
-    array([0.01, 0.49, 0.99])
+    array([0.01, 0.5 , 0.99])
     """
 
     values: np.ndarray

@@ -284,7 +284,7 @@ class Embedding(HilbertSpaceElement):
 def summing_to_one(weights: np.ndarray) -> np.ndarray:
     """Weights (n_rows, m) divided by their sums, as the paper evaluates them.
 
-    A signed row whose sum is close to zero would blow up; its positive part is used instead.
+    A signed row with a sum close to zero would blow up; its positive part is used instead.
     """
     total = weights.sum(axis=1, keepdims=True, dtype=np.float64)
     unusable = ~(total > 0.05)

@@ -107,7 +107,7 @@ class HilbertSpaceElement(LocationScale):
         >>> from nkcme import Embedding
         >>> dist = Embedding(atoms=[0.0, 1.0], weights=[[0.5, 0.5], [0.9, 0.1]], bandwidth=0.5)
         >>> dist.mmd(dist[0]).round(3)
-        array([0.   , 0.47 ])
+        array([0.  , 0.47])
         """
         cross = self.inner(other)  # first, because it checks that the two can be compared
         square = self.inner(self) + other.inner(other) - 2.0 * cross

@@ -18,7 +18,7 @@ class CdfTable(NamedTuple):
 
     @classmethod
     def from_masses(cls, edges: np.ndarray, masses: np.ndarray) -> tuple[CdfTable, np.ndarray]:
-        """The table with masses (n_rows, g - 1) between edges, of which negative ones count as zero.
+        """The table with masses (n_rows, g - 1) between edges; negative ones count as zero.
 
         Also returns the positive mass (n_rows,) by which each row is divided. A row without
         positive mass is spread evenly over its bins, so that nothing is NaN.

@@ -97,7 +97,7 @@ class Reading(ABC):
 
 
 class OneOutputReading(Reading):
-    """A reading of one output, whose CDF is tabulated between `edges`."""
+    """A reading of one output; its CDF is tabulated at `edges`."""
 
     @property
     @abstractmethod

@@ -164,7 +164,7 @@ def pit_from_samples(y: npt.ArrayLike, samples: npt.ArrayLike) -> FloatArray:
 
 
 def coverage(y: npt.ArrayLike, interval: npt.ArrayLike) -> float:
-    """Share of rows whose y lies in their closed interval.
+    """Share of rows with y in their closed interval.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def interval_width(interval: npt.ArrayLike) -> float:
 
 
 def coverage_curve(pit_values: npt.ArrayLike, levels: npt.ArrayLike) -> FloatArray:
-    """Share of rows whose central interval of each nominal level contains y.
+    """Share of rows with y in the central interval of each nominal level.
 
     The curve of a calibrated model is the diagonal.
 

@@ -1,6 +1,6 @@
 """The elements of every report: one self-contained HTML page that needs no network.
 
-This is the only module that imports plotly, whose script is written into the file. The content
+This is the only module that imports plotly. Its script is written into the file. The content
 security policy of the page forbids to load anything, and all texts of the user are escaped.
 """
 

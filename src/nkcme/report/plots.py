@@ -92,7 +92,7 @@ def plot_density(
     axes = _axes(ax)
     chosen = list(range(min(len(dist), len(COLOURS))) if rows is None else rows)
     if not chosen:
-        raise NkcmeError("there are no rows to draw; give at least one")
+        raise NkcmeError("there are no rows to draw; choose at least one")
     names = [f"row {i}" for i in chosen] if labels is None else list(labels)
     if len(names) != len(chosen):
         raise NkcmeError(f"expected one label for each of {len(chosen)} rows; got {len(names)}")
@@ -128,7 +128,7 @@ def plot_partial_dependence(
     model : estimator
         A fitted estimator of one output with ``predict_dist``.
     X : table
-        The table whose medians and most common values are the typical values.
+        The table; the medians and most common values of its columns are the typical values.
     feature : str or int
         The name or the number of the feature.
     ax : matplotlib Axes or None
