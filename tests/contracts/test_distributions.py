@@ -39,6 +39,9 @@ every_distribution = pytest.mark.parametrize("name", CASES)
 every_one_output = pytest.mark.parametrize("name", ONE_OUTPUT)
 every_several_outputs = pytest.mark.parametrize("name", SEVERAL_OUTPUTS)
 
+#: Few numbers of points, because a flow compiles a program for each.
+FEW, MANY = 20, 2000
+
 LEVELS = np.array([1e-6, 0.01, 0.2, 0.5, 0.77, 0.99, 1 - 1e-6])
 
 
@@ -77,6 +80,11 @@ def accuracy(dist: Distribution) -> float:
     return 3e-3 if is_signed(dist) and dist.reading == "smoothed" else 1e-6
 
 
+def rounding(dist: Distribution) -> float:
+    """Relative differences between batches of other shapes: a joint flow is in single precision."""
+    return 1e-4 if isinstance(dist, FlowDistribution) and dist.n_outputs > 1 else 1e-9
+
+
 def integration(row: Distribution, *more: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of an integral over y for a batch of one row."""
     breaks = breaks_of(row)
@@ -86,7 +94,7 @@ def integration(row: Distribution, *more: float) -> tuple[np.ndarray, np.ndarray
 
 def everything(dist: Distribution) -> dict[str, np.ndarray]:
     """The result of every method, rows first."""
-    points = dist.rvs(5, random_state=0)
+    points = dist.rvs(FEW, random_state=0)
     first = points[0]
     found = {name: getattr(dist, name)() for name in ("mean", "var", "std", "mode")}
     found |= {"cdf": dist.cdf(first), "rvs": np.moveaxis(points, 0, 1)}
@@ -197,7 +205,7 @@ def test_the_joint_density_integrates_to_one_and_to_the_cdf(name):
 
 def _spread(row: Distribution) -> np.ndarray:
     """The scale (d,) of most of a row's mass, also where it has no variance."""
-    return 1e-9 + np.diff(np.quantile(row.rvs(500, 0)[:, 0], [0.16, 0.84], axis=0), axis=0)[0] / 2
+    return 1e-9 + np.diff(np.quantile(row.rvs(MANY, 0)[:, 0], [0.16, 0.84], axis=0), axis=0)[0] / 2
 
 
 @every_several_outputs
@@ -210,17 +218,15 @@ def test_what_is_defined_for_one_output_only_is_refused(name):
 
 # --- moments, mode, samples -----------------------------------------------------------------------
 
-N_SAMPLES = 4000
-
 
 @every_distribution
 def test_samples_have_the_mean_and_the_variance(name):
     dist = case(name)
-    samples = dist.rvs(N_SAMPLES, random_state=2)
-    assert samples.shape == (N_SAMPLES, *dist.mean().shape)
+    samples = dist.rvs(MANY, random_state=2)
+    assert samples.shape == (MANY, *dist.mean().shape)
     std = dist.std()
     # The moments of a flow of several outputs are those of 1024 fixed points.
-    n = 500 if isinstance(dist, FlowDistribution) and dist.n_outputs > 1 else N_SAMPLES
+    n = 500 if isinstance(dist, FlowDistribution) and dist.n_outputs > 1 else MANY
     if not not_promised(dist, "mean"):
         error = np.abs(samples.mean(axis=0) - dist.mean())
         assert np.all(error <= 5 * std / np.sqrt(n))
@@ -239,7 +245,7 @@ def test_the_variance_is_the_square_of_the_standard_deviation(name):
 def test_samples_follow_the_cdf_and_rows_are_independent(name):
     dist = case(name)
     needs(dist, "samples")
-    samples = dist.rvs(2000, random_state=1)
+    samples = dist.rvs(MANY, random_state=1)
     if dist.n_outputs == 1:
         uniform = dist.cdf(samples.T.copy())
         for row in uniform:
@@ -254,12 +260,12 @@ def test_samples_follow_the_cdf_and_rows_are_independent(name):
 @every_distribution
 def test_samples_are_reproducible(name):
     dist = case(name)
-    same = [dist.rvs(6, seed) for seed in (3, 3, np.random.RandomState(3))]
+    same = [dist.rvs(FEW, seed) for seed in (3, 3, np.random.RandomState(3))]
     np.testing.assert_array_equal(same[0], same[1])
     np.testing.assert_array_equal(same[0], same[2])
-    assert not np.array_equal(same[0], dist.rvs(6, 4))
+    assert not np.array_equal(same[0], dist.rvs(FEW, 4))
     assert dist.rvs(0).shape == (0, *dist.mean().shape)
-    assert dist.rvs(np.int64(2)).shape == (2, *dist.mean().shape)
+    assert dist.rvs(np.int64(FEW)).shape == (FEW, *dist.mean().shape)
 
 
 @every_distribution
@@ -268,7 +274,7 @@ def test_the_mode_is_where_the_density_is_high(name):
     mode = dist.mode()
     assert mode.shape == dist.mean().shape
     if has_density(dist):
-        samples = np.moveaxis(dist.rvs(300, 0), 0, 1)
+        samples = np.moveaxis(dist.rvs(MANY, 0), 0, 1)
         if not isinstance(dist, DiffusedDraws):  # whose samples are not the draws of its density
             assert np.all(dist.pdf(mode) >= 0.9 * dist.pdf(samples).max(axis=1))
 
@@ -277,7 +283,7 @@ def test_the_mode_is_where_the_density_is_high(name):
 def test_the_log_density_is_the_logarithm_of_the_density(name):
     dist = case(name)
     if has_density(dist):
-        y = np.moveaxis(dist.rvs(20, 0), 0, 1)
+        y = np.moveaxis(dist.rvs(FEW, 0), 0, 1)
         with np.errstate(divide="ignore"):
             expected = np.log(density(dist, y))
         np.testing.assert_allclose(dist.logpdf(y), expected, rtol=1e-9, atol=1e-9)
@@ -293,20 +299,22 @@ def _functions(dist: Distribution) -> list[Any]:
 @every_distribution
 def test_points_are_one_per_row_several_per_row_shared_or_a_grid(name):
     dist = case(name)
-    points = dist.rvs(4, 0)[:, 0]  # of the first row: (4[, d])
+    points = dist.rvs(FEW, 0)[:, 0]  # of the first row: (FEW[, d])
     for f in _functions(dist):
         grid = f(points, grid=True)
-        assert grid.shape == (ROWS, 4)
-        np.testing.assert_allclose(f(points[:ROWS]), np.diag(grid), rtol=1e-9)
-        np.testing.assert_allclose(f(np.tile(points, (ROWS, *[1] * points.ndim))), grid, rtol=1e-9)
-        np.testing.assert_allclose(f(points[1]), grid[:, 1], rtol=1e-9)
+        assert grid.shape == (ROWS, FEW)
+        np.testing.assert_allclose(f(points[:ROWS]), np.diag(grid), rtol=rounding(dist))
+        np.testing.assert_allclose(
+            f(np.tile(points, (ROWS, *[1] * points.ndim))), grid, rtol=rounding(dist)
+        )
+        np.testing.assert_allclose(f(points[1]), grid[:, 1], rtol=rounding(dist))
         assert f(points[:0], grid=True).shape == (ROWS, 0)
 
 
 @every_distribution
 def test_nan_points_have_nan_results(name):
     dist = case(name)
-    points = dist.rvs(ROWS, 0)[:, 0]
+    points = dist.rvs(FEW, 0)[:ROWS, 0]
     spoiled = points.copy()
     spoiled.reshape(ROWS, -1)[1, -1] = np.nan  # one output of one point
     for f in _functions(dist):
@@ -332,7 +340,7 @@ def test_rows_are_selected_as_in_numpy(name):
         chosen = [rows] if isinstance(rows, int) else rows
         part = dist[rows]
         assert type(part) is type(dist)
-        points = dist.rvs(5, random_state=0)[0][chosen]
+        points = dist.rvs(FEW, random_state=0)[0][chosen]
         assert len(part) == len(points)
         found = {"cdf": part.cdf(points), "mean": part.mean(), "std": part.std()}
         found["mode"] = part.mode()
@@ -343,9 +351,9 @@ def test_rows_are_selected_as_in_numpy(name):
         for method, values in found.items():
             if method not in fresh:
                 np.testing.assert_allclose(
-                    values, whole[method][chosen], rtol=1e-9, atol=1e-12, err_msg=method
+                    values, whole[method][chosen], rounding(dist), 1e-12, err_msg=method
                 )
-        assert part.rvs(4, 0).shape == (4, *part.mean().shape)
+        assert part.rvs(FEW, 0).shape == (FEW, *part.mean().shape)
     with pytest.raises(IndexError):
         dist[ROWS]
 
@@ -357,17 +365,24 @@ def test_location_and_scale_move_everything(name):
         pytest.skip("the draws of a diffusion are moved by its estimator")
     shift, factor = 8.0, 4.0
     other, d = moved(dist, shift, factor), dist.n_outputs
-    points = dist.rvs(6, 0)
-    np.testing.assert_allclose(other.rvs(6, 0), shift + factor * points, rtol=1e-9)
+    points = dist.rvs(FEW, 0)
+    np.testing.assert_allclose(other.rvs(FEW, 0), shift + factor * points, rtol=rounding(dist))
     y = np.moveaxis(points, 0, 1) + 0.01  # off the atoms, at which a CDF may jump
-    np.testing.assert_allclose(other.cdf(shift + factor * y), dist.cdf(y), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(
+        other.cdf(shift + factor * y), dist.cdf(y), rtol=1e-7 + rounding(dist), atol=1e-12
+    )
     if has_density(dist):
         np.testing.assert_allclose(
-            other.pdf(shift + factor * y) * factor**d, dist.pdf(y), rtol=1e-7, atol=1e-12
+            other.pdf(shift + factor * y) * factor**d,
+            dist.pdf(y),
+            rtol=1e-7 + rounding(dist),
+            atol=1e-12,
         )
     for method in ("mean", "mode"):
         expected = shift + factor * getattr(dist, method)()
-        np.testing.assert_allclose(getattr(other, method)(), expected, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(
+            getattr(other, method)(), expected, rtol=1e-7 + rounding(dist), atol=1e-7
+        )
     np.testing.assert_allclose(other.std(), factor * dist.std(), rtol=1e-7)
     if d == 1:
         np.testing.assert_allclose(other.ppf(LEVELS), shift + factor * dist.ppf(LEVELS), rtol=1e-7)
@@ -381,7 +396,7 @@ def test_blocks_of_rows_and_points_give_the_same_results(name, monkeypatch):
     whole = everything(dist)
     monkeypatch.setattr(blocks, "MAX_MEMORY", 2000)
     for method, values in everything(dist[:]).items():
-        np.testing.assert_allclose(values, whole[method], rtol=1e-9, atol=1e-12, err_msg=method)
+        np.testing.assert_allclose(values, whole[method], rounding(dist), 1e-12, err_msg=method)
 
 
 @every_distribution
