@@ -93,31 +93,11 @@ class DensityKernel(eqx.Module):
         return self._product(self._log_density, difference)
 
     def self_convolution(self, difference: Array) -> Array:
-        """The integral of k(a, y) k(y, b) dy.
-
-        Parameters
-        ----------
-        difference : Array of shape (..., d)
-            a - b; the last axis is the outputs.
-
-        Returns
-        -------
-        Array of shape (...)
-        """
+        """The integral of k(a, y) k(y, b) dy; ``difference`` is a - b, as in `value`."""
         return self._product(self._log_self_convolution, difference)
 
     def cdf(self, difference: Array) -> Array:
-        """The mass of k(a, .) below b in every output.
-
-        Parameters
-        ----------
-        difference : Array of shape (..., d)
-            b - a; the last axis is the outputs.
-
-        Returns
-        -------
-        Array of shape (...)
-        """
+        """The mass of k(a, .) below b in every output; ``difference`` is b - a, as in `value`."""
         return jnp.prod(self._cdf(difference / self.bandwidth), axis=-1)
 
     def ppf(self, q: Array) -> Array:

@@ -1,1 +1,1 @@
-"""Calibration."""
+"""Calibration of predicted distributions: the calibration map, and conformal intervals."""

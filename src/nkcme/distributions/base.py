@@ -92,32 +92,14 @@ class Distribution(ABC):
     def logpdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
         """The logarithm of the density at ``y``, -inf where the density is zero.
 
-        Parameters
-        ----------
-        y : array_like
-            Points, as in `pdf`.
-        grid : bool
-            Whether ``y`` is one list of points shared by all rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,) or (n_rows, m)
+        Parameters and shapes are those of `pdf`.
         """
         return self._at(self._logpdf, y, grid)
 
     def cdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
         """The probability of a value of at most ``y``, in every output.
 
-        Parameters
-        ----------
-        y : array_like
-            Points, as in `pdf`.
-        grid : bool
-            Whether ``y`` is one list of points shared by all rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,) or (n_rows, m)
+        Parameters and shapes are those of `pdf`.
         """
         return self._at(self._cdf, y, grid)
 

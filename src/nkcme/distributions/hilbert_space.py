@@ -122,10 +122,8 @@ class HilbertSpaceElement(LocationScale):
         ----------
         other : Embedding
             As in `inner`.
-        y : array_like
+        y, grid
             Points, as in `pdf`.
-        grid : bool
-            Whether ``y`` is one list of points shared by all rows.
 
         Returns
         -------

@@ -27,7 +27,7 @@ def wasserstein1(samples: npt.ArrayLike, truth: npt.ArrayLike) -> FloatArray:
     Raises
     ------
     NkcmeError
-        If shapes do not match, or if a draw is NaN or infinite.
+        If the numbers of rows differ, or if a draw is NaN or infinite.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def sliced_wasserstein1(
     Raises
     ------
     NkcmeError
-        If shapes do not match, or if a draw is NaN or infinite.
+        If the numbers of rows or outputs differ, or if a draw is NaN or infinite.
     """
     a = as_joint_draws("samples", samples)
     b = as_joint_draws("truth", truth, like=a)

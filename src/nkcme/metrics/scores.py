@@ -41,7 +41,7 @@ def crps_ensemble(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = Fals
     Raises
     ------
     NkcmeError
-        If shapes do not match, or if a value is NaN or infinite.
+        If ``y`` and ``samples`` have different rows, or if a value is NaN or infinite.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Reports in HTML and pictures."""
+"""HTML reports of models and of agents, and plots for notebooks."""
