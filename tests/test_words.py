@@ -1,7 +1,6 @@
 """The code and the documents use the field's words.
 
-Early versions had a vocabulary of their own. These are its words, with what is used instead; where a
-match is legitimate, the pattern is narrow enough not to find it.
+Early versions had a private vocabulary. These are its words, with what is used instead.
 """
 
 from __future__ import annotations
