@@ -21,8 +21,9 @@ from nkcme.datasets.toy import Problem, Toy, evaluate_was1, load_toy
 from nkcme.errors import NkcmeError
 from nkcme.estimators import ESTIMATORS, ConditionalEstimator
 from nkcme.evaluation import Evaluation, ask_rows
+from nkcme.rl.agents.base import agent_from_config
+from nkcme.rl.curve import thin
 from nkcme.rl.loop import train
-from nkcme.rl.result import agent_from_config, thin
 from nkcme.rl.settings import Settings
 
 if TYPE_CHECKING:

@@ -18,7 +18,9 @@ from benchmarks.speed.record import write
 from nkcme.report.plots import BLUE, INK, ORANGE, VERMILION, picture
 from nkcme.rl import DQN, NKDQN, Result, Settings, train
 from nkcme.rl.play import play
-from nkcme.rl.risky_path import ACTIONS, FORK, TwoRoads, returns
+from nkcme.rl.risky_path import ACTIONS, FORK
+from nkcme.rl.risky_path import RiskyPath as TwoRoads
+from nkcme.rl.risky_path import return_distribution as returns
 
 IMAGE = Path(__file__).parents[2] / "docs" / "images" / "two-roads.png"
 

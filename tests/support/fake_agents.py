@@ -22,7 +22,7 @@ from benchmarks.experiments.rl_specs import rl_cells
 from benchmarks.experiments.rows import Rows
 from benchmarks.experiments.run import run_cells
 from benchmarks.experiments.specs import Cell
-from nkcme.rl.result import Curve, thin
+from nkcme.rl.curve import Curve, thin
 
 PAUSE = 0.0
 

@@ -17,36 +17,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import ConditionalEstimator, Encoded, need_array
 from nkcme.networks import ACTIVATIONS
 from nkcme.parameter_checks import need_number, need_one_of, need_whole, need_wholes
 from nkcme.training.loop import Checkpoint, Plan, Rows, Task, Trained, train
+from nkcme.training.optimizers import SCHEDULES, Descent
 from nkcme.training.progress import TrainingBar, wants_progress
 
 PyTree = Any
-
-#: The course of a learning rate over so many steps.
-SCHEDULES: dict[str, Callable[[float, int], Any]] = {
-    "constant": lambda rate, n_steps: rate,
-    "cosine": optax.cosine_decay_schedule,
-}
-
-
-class Descent(NamedTuple):
-    """How steps are taken: AdamW's numbers and the course of its rate."""
-
-    learning_rate: float
-    weight_decay: float
-    beta2: float
-    schedule: str
-    n_steps: int
-
-    def optimizer(self) -> optax.GradientTransformation:
-        rate = SCHEDULES[self.schedule](self.learning_rate, max(self.n_steps, 1))
-        return optax.adamw(rate, b2=self.beta2, weight_decay=self.weight_decay)
 
 
 class TrainedEstimator(ConditionalEstimator):
