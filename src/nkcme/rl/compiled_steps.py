@@ -149,8 +149,7 @@ def _compiled_chunk(
         (learner, env_state, observation), values = jax.lax.scan(
             cycle, (state.learner, state.env, state.observation), inputs
         )
-        due = (first + block_steps) % settings.target_every == 0
-        learner = learning.with_target_copied(learner, due)
+        learner = learning.with_target_copied(settings, learner, first + block_steps)
         rewards = distinct_rewards_compiled(values.pop("rewards"))
         return (
             AgentState(learner, env_state, observation, state.key),

@@ -196,5 +196,4 @@ def _learn(
     learner = learner._replace(replay=buffer.write(learner.replay, rows, position))
     size = jnp.minimum(settings.prefill + step + n, capacity)
     learner, values = learning.learn(program, learner, uniform, size, position + n - 1)
-    due = (jnp.asarray(step) + n) % settings.target_every == 0
-    return learning.with_target_copied(learner, due), values
+    return learning.with_target_copied(settings, learner, jnp.asarray(step) + n), values

@@ -119,12 +119,10 @@ def acting(learner: Learner) -> MLP:
     return learner.network if learner.average is None else learner.average
 
 
-def with_target_copied(learner: Learner, due: Array) -> Learner:
-    """Return the learner with the network copied to the target, where it is due."""
-    copied = jax.tree.map(
-        lambda new, old: jnp.where(due, new, old), learner.network, learner.target
-    )
-    return learner._replace(target=copied)
+def with_target_copied(settings: Settings, learner: Learner, done: Array) -> Learner:
+    """Return the learner with the network copied to the target, if that is due after a step."""
+    target = optax.periodic_update(learner.network, learner.target, done, settings.target_every)
+    return learner._replace(target=target)
 
 
 def epsilon_at(settings: Settings, step: Array | float) -> Array:
@@ -171,6 +169,7 @@ def learn(
     network = optax.apply_updates(learner.network, change)
     average = learner.average
     if average is not None:
+        # optax.incremental_update adds in the other order, which changes the last digits.
         keep = settings.averaging
         average = jax.tree.map(lambda a, n: keep * a + (1.0 - keep) * n, average, network)
     outside = jnp.mean(agent.mass_outside(target, reward, batch.discount))
