@@ -20,9 +20,7 @@ WALK = Task(
     init=lambda key, constant: {"x": jnp.zeros(()), **constant},
     objectives=(
         Objective(
-            lambda m, batch, key: (
-                -m["x"] + jax.lax.stop_gradient(m["loss"][m["x"].astype(int)])
-            ),
+            lambda m, batch, key: -m["x"] + jax.lax.stop_gradient(m["loss"][m["x"].astype(int)]),
             lambda m: {name: name == "x" for name in m},
             optax.sgd(1.0),
         ),
