@@ -180,6 +180,15 @@ def test_two_agents_cannot_have_the_same_kind():
     assert type(agent_from_config({"kind": "dqn"})) is DQN
 
 
+def test_an_agent_needs_a_kind_of_its_class():
+    @dataclass(frozen=True)
+    class Derived(DQN):
+        pass
+
+    with pytest.raises(NkcmeError, match="the class Derived must set a kind"):
+        Derived().to_config()
+
+
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ModelFileError, match="found 'x': import the module that defines it"):
         agent_from_config({"kind": "x"})

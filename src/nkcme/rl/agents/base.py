@@ -147,6 +147,8 @@ class Agent(ABC):
 
     def to_config(self) -> dict[str, Any]:
         """Return ``kind`` and the fields, as JSON can hold them."""
+        if "kind" not in type(self).__dict__:  # an inherited one is another class's
+            raise NkcmeError(f"the class {type(self).__name__} must set a kind, its name in files")
         return {"kind": self.kind} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
