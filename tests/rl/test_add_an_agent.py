@@ -68,7 +68,7 @@ def test_the_new_agent_is_trained_saved_and_loaded(filled_in, tmp_path, monkeypa
         eval_every=1000,
     )
     result = rl.train(RiskyPath(), filled_in(my_parameter=10.0), settings)
-    # In the valley, one step before the end, every action brings 1.
+    # In the valley, one step before the end, every action gives a reward of 1.
     valley = RiskyPath.observe(2)
     for returns in result.return_distribution(valley):
         np.testing.assert_allclose(returns.mean(), 1.0, atol=0.15)

@@ -11,6 +11,8 @@ import pytest
 from nkcme.errors import NkcmeError, TrainingError
 from nkcme.rl import DQN, NKDQN, Settings, finite_rewards, load, make, train
 from nkcme.rl.envs import Hosted
+from nkcme.rl.play import record
+from support.agents_at_hand import untrained
 from support.training_runs import Listener
 
 SETTINGS = Settings(
@@ -71,17 +73,13 @@ def test_a_seed_gives_the_same_agent_alone_and_among_others(cartpole):
     np.testing.assert_array_equal(alone.curve.returns[:, 0], cartpole[0].curve.returns[:, 1])
 
 
-def test_an_agent_trained_in_gymnax_plays_in_gymnasium(tmp_path):
-    trained = train("CartPole-v1", DQN(), replace(SETTINGS, n_steps=50, prefill=50))
-    trained.save(tmp_path / "agent")
-    loaded = load(tmp_path / "agent")
-    env = make(loaded.env_name, backend="gymnasium")
-    observation, seen, actions = env.reset(0), [], []
-    for _ in range(8):
-        seen.append(observation)
-        actions.append(int(loaded.act(observation)[0]))
-        observation = env.step(actions[-1])[0]
-    assert trained.act(np.stack(seen)).tolist() == actions
+def test_saved_agents_play_in_gymnasium(tmp_path):
+    agents = untrained(DQN(), observation_size=4)
+    agents.save(tmp_path / "agents")
+    env = make("CartPole-v1", backend="gymnasium")
+    episode = record(load(tmp_path / "agents"), env, seed=3)
+    assert episode.actions.tolist() == agents.act(episode.observations).tolist()
+    assert len(episode.actions) >= 8
 
 
 @pytest.fixture(scope="module")

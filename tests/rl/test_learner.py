@@ -32,7 +32,7 @@ NEWEST = N_ROWS - 1
 
 
 def prepared(agent, settings):
-    """A learner whose target network differs from its network, and the rows of its replay."""
+    """A learner with two different networks, and the rows of its replay."""
     program = Program(agent, settings, ACTIONS, OBSERVATION, None)
     rng = np.random.default_rng(0)
     flag = lambda which: np.isin(np.arange(N_ROWS), which)  # noqa: E731

@@ -30,7 +30,6 @@ SETTINGS = Settings(
     eval_every=2,
 )
 CHUNKS = [200, 400, 600, 800, 900]
-FUSE = NKDQN(n_atoms=9, support=(-2.0, 2.0))
 
 
 def leaves(result):
@@ -45,8 +44,8 @@ def assert_same_bits(a, b):
     assert (a.n_steps, a.agent, a.settings) == (b.n_steps, b.agent, b.settings)
 
 
-def corridor(agent=FUSE, settings=SETTINGS, seeds=(3, 4), **options):
-    return train(Corridor(slip=0.1), agent, settings, seeds=seeds, **options)
+def corridor(seeds=(3, 4), **options):
+    return train(Corridor(slip=0.1), DQN(), SETTINGS, seeds=seeds, **options)
 
 
 @pytest.fixture(scope="module")

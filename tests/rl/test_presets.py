@@ -14,7 +14,7 @@ from nkcme.rl.settings import Settings
 @pytest.mark.parametrize("env", ENVIRONMENTS)
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_paper_preset_is_that_of_appendix_e(name, env):
-    """And of its authors' runs, where the appendix leaves a value open."""
+    """And of its authors' runs, where the appendix does not state a value."""
     agent, settings = preset("paper", name, env)
     common = {
         "n_steps": 500_000,

@@ -1,4 +1,4 @@
-"""Agents that are trained for a moment only, or not at all, for tests of what is done with agents."""
+"""Agents that are trained for a moment or not at all, for tests of what uses agents."""
 
 from collections.abc import Sequence
 from dataclasses import replace

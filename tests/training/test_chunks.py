@@ -14,7 +14,7 @@ from support.training_runs import Killed, Listener, MemoryCheckpoint
 
 
 class CountingRun:
-    """Two groups of one and two replicas, whose state is the number of steps done."""
+    """Two groups of one and two replicas; the state is the number of steps done."""
 
     replica_name = "replica"
     divergence_advice = "do something else"

@@ -257,7 +257,7 @@ def test_a_chunk_is_one_program_that_never_calls_the_host():
         training._run_chunk(REGRESSION, 5, 10, state, table, rows, start)
 
 
-# --- losses whose minimum is known ---------------------------------------------------------------
+# --- losses with a known minimum -----------------------------------------------------------------
 
 
 def test_a_quadratic_is_minimised_in_every_replica():

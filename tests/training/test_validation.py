@@ -99,7 +99,7 @@ def test_scores_that_are_never_finite_are_refused():
     nothing = np.full((1, N_STEPS + 1), np.nan)
     with pytest.raises(TrainingError, match="best validation score of replica 0 is inf"):
         walk(nothing)
-    # A state whose score is not finite is never the best one.
+    # A state without a finite score is never the best one.
     sometimes = np.arange(N_STEPS + 1.0)
     sometimes[:3] = np.nan
     np.testing.assert_array_equal(walk([sometimes]).models["x"], [3.0])

@@ -240,7 +240,7 @@ def _gymnasium_make(gymnasium: Any, name: str, **options: Any) -> Any:
 
 
 def _gymnax_has(name: str) -> bool:
-    """Whether gymnax has an environment of that name whose actions are discrete."""
+    """Whether gymnax has an environment of that name with discrete actions."""
     import gymnax
 
     if name not in gymnax.registered_envs:

@@ -20,7 +20,7 @@ from nkcme.rl.envs import Compiled, Hosted, make
 from nkcme.rl.result import Result
 from nkcme.training.replicas import single_precision
 
-#: Colours (Okabe and Ito) for the planes of a game whose observation is a stack of planes.
+#: Colours (Okabe and Ito) for the planes of a game, where the observation is a stack of planes.
 _PLANE_COLOURS = np.array(
     [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233],
      [240, 228, 66], [0, 0, 0], [150, 150, 150], [120, 60, 20]], np.uint8

@@ -70,7 +70,7 @@ class ChunkedRun(Protocol):
 
 
 class ResumableRun(ChunkedRun, Protocol):
-    """A run whose state can be written to a checkpoint."""
+    """A run with a state that can be written to a checkpoint."""
 
     #: One pytree per group of replicas; each leaf has a leading replica axis.
     states: list[PyTree]

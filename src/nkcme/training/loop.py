@@ -2,7 +2,7 @@
 
 `train` knows no model. It takes a `Task` (how a replica is initialised, its losses, which leaves
 they move) and `Rows` (the rows of a shared table that each replica draws). Inside a chunk nothing
-is read back from the device; `nkcme.training.chunks` says what happens between chunks.
+is read back from the device; `nkcme.training.chunks` handles what happens between chunks.
 
 All randomness in step t of a replica derives from (the replica's key, t). A run that is stopped
 after any chunk and resumed makes the same draws as an uninterrupted one.

@@ -24,8 +24,8 @@ def power_of_two(n: int, *, least: int = 64, tiny: int | None = None) -> int:
 def eighth_larger(n: int, *, least: int = 64) -> int:
     """Return a size that exceeds ``n`` by at most an eighth, or the next multiple of ``least``.
 
-    This gives up to eight times as many sizes as `power_of_two`, for arrays whose rows are
-    expensive. ``least`` is a power of two.
+    This gives up to eight times as many sizes as `power_of_two`, for arrays with expensive rows.
+    ``least`` is a power of two.
     """
     step = max(1 << max(max(n - 1, 0).bit_length() - 4, 0), least)
     return max(-(-n // step), 1) * step

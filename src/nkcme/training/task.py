@@ -33,8 +33,8 @@ class Objective(NamedTuple):
 class Task(NamedTuple):
     """What is trained.
 
-    ``init(key, constant)`` returns one replica, a pytree whose leaves are all arrays. The
-    objectives are applied in order in each step, on the same minibatch. ``advance`` updates state
+    ``init(key, constant)`` returns one replica, a pytree of arrays only. The objectives
+    are applied in order in each step, on the same minibatch. ``advance`` updates state
     that is not learned, once per step. ``monitor`` returns named scalars for the history.
     ``validation(model, batch)`` returns one value per row; lower is better.
 

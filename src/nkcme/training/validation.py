@@ -53,8 +53,8 @@ def better_states(
 ) -> tuple[PyTree, Array, Array]:
     """Return the best models so far, their scores, and the chunks since each was found.
 
-    A replica whose patience has run out keeps its best model. Its result does not depend on how
-    long the other replicas train.
+    A replica that is out of patience keeps its best model. Its result does not depend on how long
+    the other replicas train.
     """
     running = jnp.ones(scores.shape, bool) if patience is None else since_best < patience
     better = running & (scores < best_score)

@@ -1,4 +1,4 @@
-"""Agents trained on a chain of two states, whose return distributions have a closed form."""
+"""Agents trained on a chain of two states, where return distributions have a closed form."""
 
 from __future__ import annotations
 
