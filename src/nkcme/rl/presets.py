@@ -78,17 +78,13 @@ def tuned(agent: str, env: str, n_steps: int = N_STEPS) -> tuple[Agent, Settings
 
     Parameters
     ----------
-    agent
-        The name of an agent: "fuse", "single", "c51", "mmdqn" or "dqn".
-    env
-        The name of an environment.
-    n_steps
-        The number of environment steps.
+    agent, env, n_steps
+        As in `paper`.
 
     Returns
     -------
     agent, settings
-        The arguments of `nkcme.rl.train`.
+        As in `paper`.
 
     Raises
     ------
