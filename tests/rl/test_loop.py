@@ -18,7 +18,7 @@ from support.training_runs import Listener, MemoryCheckpoint
 
 # An evaluation after every other step: a chunk of 100 evaluations is 200 steps.
 SETTINGS = Settings(
-    n_steps=900,
+    n_steps=800,
     hidden=(8,),
     learning_rate=5e-3,
     batch_size=8,
@@ -29,7 +29,7 @@ SETTINGS = Settings(
     epsilon_steps=200,
     eval_every=2,
 )
-CHUNKS = [200, 400, 600, 800, 900]
+CHUNKS = [200, 400, 600, 800]
 
 
 def leaves(result):
@@ -56,9 +56,9 @@ def uninterrupted():
 
 def test_the_result_describes_the_run(uninterrupted):
     result, memory = uninterrupted
-    assert result.curve.step.tolist() == list(range(2, 901, 2))
-    assert result.curve.returns.shape == (450, 2)
-    assert (result.n_steps, result.interrupted, result.seeds) == (900, False, (3, 4))
+    assert result.curve.step.tolist() == list(range(2, 801, 2))
+    assert result.curve.returns.shape == (400, 2)
+    assert (result.n_steps, result.interrupted, result.seeds) == (800, False, (3, 4))
     assert (result.env_name, result.n_actions, result.observation_size) == ("corridor", 2, 5)
     assert [config["step"] for config, _ in memory.saved] == CHUNKS
     # Rewards are -0.1 until 1 is reached, or the limit of 12 steps.
@@ -74,7 +74,7 @@ def test_agents_learn_the_shortest_way(uninterrupted):
     assert result.curve.last_fifth()[result.best()] == result.curve.last_fifth().max()
 
 
-@pytest.mark.parametrize("chunk", [0, 2, 4])
+@pytest.mark.parametrize("chunk", [0, 2, 3])
 def test_a_resumed_run_gives_the_same_bits(uninterrupted, chunk):
     result, memory = uninterrupted
     rest = MemoryCheckpoint(memory.saved[chunk])
@@ -96,7 +96,7 @@ def test_ctrl_c_ends_the_run_after_the_chunk(uninterrupted, tmp_path):
 
 
 def test_ctrl_c_in_the_last_chunk_interrupts_nothing(uninterrupted):
-    late = corridor(progress=Listener(press_after=5))
+    late = corridor(progress=Listener(press_after=4))
     assert not late.interrupted
     assert_same_bits(late, uninterrupted[0])
 
@@ -146,10 +146,10 @@ def test_the_last_return_is_that_of_the_returned_network():
 
 
 def test_a_chunk_with_an_unseen_reward_is_run_again(monkeypatch):
-    """The constants of one reward are wrong for two. The result is that of the general loss."""
+    """The second run of the chunk starts from the same states: DQN, which ignores the support,
+    gives the same bits as in a run without one."""
     settings = replace(SETTINGS, n_steps=200)
     env = Clock(before=1.0, later=-0.5, change=settings.prefill + 50)
-    agent = NKDQN(n_atoms=9, support=(-6.0, 12.0))
     real, calls = finite_rewards.reward_support, []
 
     def watched(rewards, settings):
@@ -157,13 +157,10 @@ def test_a_chunk_with_an_unseen_reward_is_run_again(monkeypatch):
         return real(rewards, settings)
 
     monkeypatch.setattr(finite_rewards, "reward_support", watched)
-    constants = train(env, agent, settings)
+    result = train(env, DQN(), settings)
     assert calls == [[1.0], [-0.5, 1.0]]
     monkeypatch.setattr(finite_rewards, "reward_support", lambda *_: None)
-    general = train(env, agent, settings)
-    for ours, theirs in zip(leaves(constants), leaves(general), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-2, atol=1e-3)
-    np.testing.assert_allclose(constants.curve.returns, general.curve.returns)
+    assert_same_bits(result, train(env, DQN(), settings))
 
 
 def test_several_steps_priorities_double_learning_and_averages_learn_the_true_value():
