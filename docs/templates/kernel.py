@@ -6,10 +6,10 @@ import math
 
 from jax import Array
 
-from nkcme.kernels import DensityKernel, register
+from nkcme.kernels import DensityKernel, register_kernel
 
 
-@register
+@register_kernel
 class MyKernel(DensityKernel):
     """TODO: p(u), a symmetric density with a characteristic function in [0, 1]."""
 

@@ -156,7 +156,7 @@ KERNELS: dict[str, type[DensityKernel]] = {}
 _Kernel = TypeVar("_Kernel", bound=type[DensityKernel])
 
 
-def register(kernel: _Kernel) -> _Kernel:
+def register_kernel(kernel: _Kernel) -> _Kernel:
     """Add a kernel to `KERNELS`, so that estimators accept its name. Use it as a class decorator.
 
     Parameters
@@ -203,7 +203,7 @@ def kernel_class(name: str) -> type[DensityKernel]:
     return KERNELS[name]
 
 
-@register
+@register_kernel
 class Gaussian(DensityKernel):
     """The normal density; convolved with itself it is the same kernel at sqrt(2) bandwidth."""
 
@@ -231,7 +231,7 @@ class Gaussian(DensityKernel):
         return jnp.exp(-0.5 * jnp.square(omega))
 
 
-@register
+@register_kernel
 class Laplace(DensityKernel):
     """exp(-|u|) / 2; convolved with itself (1 + |u|) exp(-|u|) / 4."""
 
@@ -262,7 +262,7 @@ class Laplace(DensityKernel):
         return 1.0 / (1.0 + jnp.square(omega))
 
 
-@register
+@register_kernel
 class Cauchy(DensityKernel):
     """1 / (pi (1 + u^2)); convolved with itself it is the same kernel at twice the bandwidth."""
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from nkcme.errors import NkcmeError
-from nkcme.kernels import KERNELS, Gaussian, kernel_class, register
+from nkcme.kernels import KERNELS, Gaussian, kernel_class, register_kernel
 from support.kernel_contract import CHECKS, DIMENSIONS, make, points
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
@@ -61,5 +61,5 @@ def test_a_name_belongs_to_one_kernel():
         pass
 
     with pytest.raises(NkcmeError, match="a kernel named 'gaussian' exists already"):
-        register(Other)
-    assert register(Gaussian) is KERNELS["gaussian"] is Gaussian
+        register_kernel(Other)
+    assert register_kernel(Gaussian) is KERNELS["gaussian"] is Gaussian

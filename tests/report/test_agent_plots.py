@@ -14,7 +14,7 @@ from nkcme.report.agent_plots import (
     predicted_densities,
 )
 from nkcme.rl.play import frames, record, stage
-from nkcme.rl.risky_path import TwoRoads
+from nkcme.rl.risky_path import RiskyPath as TwoRoads
 from support.agents_at_hand import hardly_trained
 
 
@@ -32,11 +32,11 @@ def test_an_animation_has_one_frame_per_step(saved, capsys):
     assert out.startswith(
         f"Wrote {saved / 'episode.gif'}: {steps} steps of agent 1, return {steps}"
     )
-    with Image.open(saved / "episode.gif") as film:
-        assert film.n_frames == min(steps, 200)
-        first = np.asarray(film.convert("RGB")).astype(int)
-        film.seek(film.n_frames - 1)
-        last = np.asarray(film.convert("RGB")).astype(int)
+    with Image.open(saved / "episode.gif") as animation:
+        assert animation.n_frames == min(steps, 200)
+        first = np.asarray(animation.convert("RGB")).astype(int)
+        animation.seek(animation.n_frames - 1)
+        last = np.asarray(animation.convert("RGB")).astype(int)
     half = first.shape[1] // 2
     for part in (slice(0, half), slice(half, None)):  # the episode, and the predicted returns
         assert np.abs(first[:, part] - last[:, part]).max() > 100
