@@ -1,4 +1,4 @@
-"""Evaluation of a model whose predictions are known in closed form."""
+"""Evaluation of a model with predictions in closed form."""
 
 import numpy as np
 import pandas as pd

@@ -117,7 +117,7 @@ def test_the_gradient_includes_the_singular_value_but_not_its_state():
 
 @pytest.fixture(scope="module")
 def normalised():
-    """A network whose first and last layers are normalised."""
+    """A network with normalised first and last layers."""
     return make((8, 6), spectral_norm=(0, -1))
 
 

@@ -9,7 +9,7 @@ from nkcme.errors import NkcmeError
 
 
 class Wrong:
-    """A model whose distributions are far too narrow, off centre and of bounded support."""
+    """A model with distributions that are too narrow, shifted and of bounded support."""
 
     atoms = np.linspace(-0.2, 0.4, 40)
 

@@ -61,7 +61,7 @@ def not_promised(dist: Distribution, law: str) -> str | None:
     if is_signed(dist) and dist.n_outputs > 1:
         return "for several outputs the CDF and density of signed weights are not clipped alike"
     if atomic and law == "mean" and np.ptp(np.diff(dist.atoms[:, 0])) > 1e-6:
-        return "mean is that of the atoms; the bins of uneven atoms are not centred on them"
+        return "mean is that of the atoms; uneven atoms are not in the middle of their bins"
     if atomic and law == "variance":
         return "var is that of the atoms; rvs adds the variance within their bins"
     if heavy and law in ("mean", "variance"):
@@ -275,7 +275,7 @@ def test_the_mode_is_where_the_density_is_high(name):
     assert mode.shape == dist.mean().shape
     if has_density(dist):
         samples = np.moveaxis(dist.rvs(MANY, 0), 0, 1)
-        if not isinstance(dist, DiffusedDraws):  # whose samples are not the draws of its density
+        if not isinstance(dist, DiffusedDraws):  # with a density of other draws
             assert np.all(dist.pdf(mode) >= 0.9 * dist.pdf(samples).max(axis=1))
 
 

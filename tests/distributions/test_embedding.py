@@ -153,7 +153,7 @@ def test_smoothed_mean_and_variance_are_those_of_the_raw_density(kernel, kind):
     var = (density * np.square(y - mean[:, None])) @ weight
     np.testing.assert_allclose(dist.mean(), mean, rtol=1e-8)
     of_atoms = np.asarray(dist.weights @ ATOMS**2 - (dist.weights @ ATOMS) ** 2)
-    clipped = of_atoms < 0  # documented: signed weights whose atoms have a negative variance
+    clipped = of_atoms < 0  # documented: signed weights can have a negative variance
     np.testing.assert_allclose(dist.var()[~clipped], var[~clipped], rtol=1e-8)
 
 

@@ -115,7 +115,7 @@ def test_coverage_and_width_of_a_known_case():
 def test_coverage_curve_agrees_with_the_intervals_it_stands_for(rng):
     y = rng.normal(size=300)
     levels = np.array([0.0, 0.1, 0.5, 0.9, 1.0])
-    # A model whose spread is twice too large: the curve lies above the diagonal.
+    # A model with twice the spread: the curve lies above the diagonal.
     curve = metrics.coverage_curve(stats.norm.cdf(y, scale=2.0), levels)
     for share, level in zip(curve, levels, strict=True):
         ends = np.tile(stats.norm.interval(level, scale=2.0), (300, 1))

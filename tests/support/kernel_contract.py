@@ -32,7 +32,7 @@ def _call(name: str, method: str, bandwidth: Any, *arguments: Any) -> Any:
 
 
 class make:
-    """A kernel in double precision whose methods are compiled as a whole."""
+    """A kernel in double precision with compiled methods."""
 
     def __init__(self, name: str, bandwidth: float):
         self._kernel = name, float(bandwidth)

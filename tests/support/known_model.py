@@ -1,4 +1,4 @@
-"""A model whose predictions are known in closed form: y | a is normal, mean 2 a, deviation 0.5."""
+"""A model with predictions in closed form: y | a is normal with mean 2 a and deviation 0.5."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ SLOPE, DEVIATION = 2.0, 0.5
 
 
 class KnownModel:
-    """Knows nothing of other columns than the first; counts the largest block it was asked for."""
+    """Uses the first column only, and records the largest number of rows it predicted."""
 
     largest_block = 0
 
@@ -27,7 +27,7 @@ class KnownModel:
 
 
 def sample(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """X (n, 2), of which the second column is noise, and y (n,) as the model has it."""
+    """X (n, 2), of which the second column is noise, and y (n,) as the model predicts it."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     return X, SLOPE * X[:, 0] + DEVIATION * rng.normal(size=n)
