@@ -31,7 +31,7 @@ def _numbers(item):
 
 
 def rendered(path, profile):
-    """The page's document after its scripts ran, without a network, and the lines of its console."""
+    """The document after its scripts ran without a network, and the lines of its console."""
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
                "--disable-background-networking", "--disable-component-update", "--disable-sync",
                "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1200,900",

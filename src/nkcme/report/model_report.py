@@ -87,7 +87,7 @@ def _header(
     text = (
         f"For each row of a table the model predicts the distribution of {name}. This page "
         f"compares its predictions with the true values of {len(results):,} rows. If the model was "
-        "trained on these rows, its scores are too good."
+        "trained on these rows, the scores are optimistic."
     )
     if n_shown < len(results):
         text += (
