@@ -447,6 +447,6 @@ def test_questions_without_an_answer_are_refused(name):
     for coverage in (0.0, 1.0, 95, np.nan):
         assert "between 0 and 1" in refusal(model.predict_interval, X, coverage)
     assert '"independent" or "herd"' in refusal(model.sample, X, method="best")
-    assert "must not be negative" in refusal(model.sample, X, -1)
+    assert "must be a whole number of at least 0" in refusal(model.sample, X, -1)
     several = tiny(name).fit(X, np.c_[Y, Y])
     assert "one output only" in refusal(several.predict_interval, X)
