@@ -1,4 +1,4 @@
-# The front door. `make demo` and `make test` need only Python 3.11 or newer and make.
+# The commands of the project. `make demo` and `make test` need only Python 3.11 or newer and make.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,11 +7,13 @@ STAMP  := $(VENV)/.installed
 .PHONY: help install demo test lint format docs bench-speed clean
 
 help:
-	@echo "make demo         make the environment, fit, print figures, write demo/report.html"
-	@echo "make test         lint, types and the whole test suite"
-	@echo "make lint         ruff and mypy"
+	@echo "make demo         create the environment, fit a model, write demo/report.html"
+	@echo "make test         run linters, type checks and all tests"
+	@echo "make lint         run ruff and mypy"
+	@echo "make format       format the code"
 	@echo "make docs         build the documentation into site/"
-	@echo "make bench-speed  our engine and our agents beside the plain way, on this machine"
+	@echo "make bench-speed  measure training speed against plain loops on this machine"
+	@echo "make clean        remove the environment and everything that was built"
 
 install: $(STAMP)
 
@@ -26,7 +28,7 @@ demo: install
 	$(BIN)/nkcme demo --out demo
 
 test: lint
-	# By file: a process keeps the programs it has compiled. (xdist's groups do nothing in pytest 9.2.)
+	# By file: tests of one file share compiled programs. (xdist's groups do nothing in pytest 9.2.)
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: install
@@ -42,8 +44,8 @@ docs: install
 	$(BIN)/mkdocs build --strict
 
 bench-speed: install
-	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.rl_speed
+	$(BIN)/python -m benchmarks speed
+	$(BIN)/python -m benchmarks rl-speed
 
 clean:
 	rm -rf $(VENV) demo site dist .mypy_cache .ruff_cache .pytest_cache

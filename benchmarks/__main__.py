@@ -1,7 +1,7 @@
-"""``python -m benchmarks``."""
+"""Runs the command line: ``python -m benchmarks``."""
 
 import sys
 
-from benchmarks.app import run
+from benchmarks.cli.app import run
 
 sys.exit(run(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Learning curves in rows: returns packed into a line of text."""
+"""Learning curves in rows: returns packed into one line of text."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import zlib
 
 import numpy as np
 
-#: Returns are kept to this: means of ten whole numbers, as most are, stay exact.
+#: The precision of packed returns. Most are means of ten integers and stay exact.
 _UNIT = 0.01
 
 
 def pack(values: np.ndarray) -> str:
-    """Values, rounded to hundredths, as text: differences in 32 bits, zlib, base64."""
+    """Values rounded to hundredths, as text: 32-bit differences, zlib, base64."""
     whole = np.rint(np.asarray(values, np.float64) / _UNIT).astype(np.int64)
     data = np.diff(whole, prepend=0).astype("<i4").tobytes()
     return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
 
 
 def unpack(text: str) -> np.ndarray:
-    """What `pack` was given, to hundredths."""
+    """The values that `pack` packed, to hundredths."""
     steps = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i4")
     return np.cumsum(steps, dtype=np.int64) * _UNIT

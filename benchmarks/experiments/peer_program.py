@@ -1,10 +1,10 @@
-"""The program that a peer's own environment runs: fit once, predict once, write down the answer.
+"""The program that runs in the environment of a peer: fits once, predicts once, writes a file.
 
-    python peer_program.py PEER SETTINGS QUESTION.npz ANSWER.npz
+    python peer_program.py PEER SETTINGS INPUT.npz OUTPUT.npz
 
-It knows NumPy and the peer, and nothing of this library, which is not installed there. SETTINGS is
-JSON: ``parameters`` of the estimator, ``seed``, and how many quantiles or draws, ``n_draws``. The
-question is ``X``, ``y`` and ``X_test``; the answer ``values`` (n_draws, n_rows), ``mean``
+It imports NumPy and the peer; this library is not installed there. SETTINGS is JSON:
+``parameters`` of the estimator, ``seed``, and the number of quantiles or draws, ``n_draws``. The
+input holds ``X``, ``y`` and ``X_test``; the output ``values`` (n_draws, n_rows), ``mean``
 (n_rows,), ``fit_seconds``, ``predict_seconds`` and ``versions``.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 
 
 def _levels(n: int) -> np.ndarray:
-    """(i + 1/2) / n: the best n points to stand for a distribution are its quantiles there."""
+    """(i + 1/2) / n: the n points that represent a distribution best are its quantiles there."""
     return (np.arange(n) + 0.5) / n
 
 
@@ -35,8 +35,8 @@ def _make_ngboost(parameters: dict[str, Any], seed: int) -> Any:
     return NGBRegressor(**parameters, random_state=seed, verbose=False)
 
 
-def _ask_ngboost(model: Any, X: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles of the normal distribution that it predicts, and its mean."""
+def _predict_ngboost(model: Any, X: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles and mean of the predicted normal distribution."""
     predicted = model.pred_dist(X).params
     z = np.array([NormalDist().inv_cdf(level) for level in _levels(n)])
     return predicted["loc"] + predicted["scale"] * z[:, None], predicted["loc"]
@@ -51,7 +51,8 @@ def _make_quantile_forest(parameters: dict[str, Any], seed: int) -> Any:
     return RandomForestQuantileRegressor(**parameters, random_state=seed)
 
 
-def _ask_quantile_forest(model: Any, X: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _predict_quantile_forest(model: Any, X: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles and mean of the training y in the leaves."""
     return model.predict(X, quantiles=_levels(n).tolist()).T, model.predict(X, quantiles="mean")
 
 
@@ -64,10 +65,10 @@ def _make_treeffuser(parameters: dict[str, Any], seed: int) -> Any:
     return Treeffuser(**parameters, seed=seed)
 
 
-def _ask_treeffuser(model: Any, X: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Independent draws and their mean, as its own `predict` has it.
+def _predict_treeffuser(model: Any, X: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Independent draws and their mean, which is also what its own `predict` returns.
 
-    Without a seed: given one, its sampler starts every ten draws from the same noise again.
+    Without a seed: with one, its sampler repeats the same noise every ten draws.
     """
     draws = np.sort(model.sample(X, n), axis=0)
     return draws, draws.mean(axis=0)
@@ -77,31 +78,34 @@ def _ask_treeffuser(model: Any, X: np.ndarray, n: int) -> tuple[np.ndarray, np.n
 
 
 class _Peer(NamedTuple):
+    """How a peer's estimator is made, and how it predicts."""
+
     make: Callable[[dict[str, Any], int], Any]
-    ask: Callable[[Any, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+    predict: Callable[[Any, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 _PEERS = {
-    "ngboost": _Peer(_make_ngboost, _ask_ngboost),
-    "quantile-forest": _Peer(_make_quantile_forest, _ask_quantile_forest),
-    "treeffuser": _Peer(_make_treeffuser, _ask_treeffuser),
+    "ngboost": _Peer(_make_ngboost, _predict_ngboost),
+    "quantile-forest": _Peer(_make_quantile_forest, _predict_quantile_forest),
+    "treeffuser": _Peer(_make_treeffuser, _predict_treeffuser),
 }
 
 
-def main(name: str, settings_text: str, question_path: str, answer_path: str) -> None:
+def main(name: str, settings_text: str, input_path: str, output_path: str) -> None:
+    """Fit a peer to the input's training rows, predict its test rows, and write the output."""
     settings = json.loads(settings_text)
-    with np.load(question_path) as question:
-        X, y, X_test = question["X"], question["y"], question["X_test"]
+    with np.load(input_path) as given:
+        X, y, X_test = given["X"], given["y"], given["X_test"]
     peer = _PEERS[name]
     model = peer.make(settings["parameters"], settings["seed"])
     start = time.perf_counter()
     model.fit(X, y)
     fitted = time.perf_counter()
-    values, mean = peer.ask(model, X_test, settings["n_draws"])
+    values, mean = peer.predict(model, X_test, settings["n_draws"])
     predicted = time.perf_counter()
     versions = {package: version(package) for package in (name, "scikit-learn", "numpy")}
     np.savez(
-        answer_path,
+        output_path,
         values=values,
         mean=mean,
         fit_seconds=fitted - start,

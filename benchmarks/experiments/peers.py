@@ -1,8 +1,8 @@
-"""What people use instead, asked in environments of their own and scored as ours are.
+"""Packages of others: run in separate environments, and scored like this library's methods.
 
-A peer is no dependency of this library. It is installed when a benchmark first needs it, into a
-virtual environment under the directory that ``NKCME_PEERS`` names, else in the user's cache, and is
-run there by `peer_program` as a process of one thread.
+A peer is not a dependency of this library. It is installed when a benchmark first needs it, into a
+virtual environment under the directory that ``NKCME_PEERS`` names, else in the user's cache.
+`peer_program` runs there as a process with one thread.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import platformdirs
 
-from benchmarks.experiments import peer_program, specs
-from benchmarks.experiments.specs import Cell
+from benchmarks.experiments import paper, peer_program
+from benchmarks.experiments.cell import Cell
+from benchmarks.experiments.methods import PEERS
 from nkcme import metrics
 from nkcme.errors import NkcmeError
 from nkcme.evaluation import NOMINAL
 
-#: The environment: a directory for the peers' virtual environments.
+#: The environment variable that names the directory of the peers' virtual environments.
 HOME_VARIABLE = "NKCME_PEERS"
 
-#: In an environment: the requirement that was installed. It is written last, so that an environment
-#: without it was never finished.
+#: A file in each environment: the requirement that was installed. It is written last, so an
+#: environment without it is incomplete.
 STAMP = "installed.txt"
 
 _THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR")
 
-#: How quantiles are read off values: `quantiles` are those of the mid-levels (i + 1/2) / n
-#: themselves; the k-th of n `independent` draws has a share k / (n + 1) of the predicted
-#: distribution below it on average, so that few draws do not pass for a narrow prediction.
+#: How quantiles are computed from values. `quantiles` are those at (i + 1/2) / n. Below the k-th of
+#: n `independent` draws lies a share k / (n + 1) of the predicted distribution on average, so that
+#: few draws are not scored as a narrow prediction.
 _RULES: dict[str, Any] = {"quantiles": "hazen", "independent": "weibull"}
 
-#: Draws are turned into so many quantiles where bins of equal probability are counted.
+#: Draws are turned into this number of quantiles before bins of equal probability are counted.
 _N_QUANTILES = 1000
 
 
-class Answer(NamedTuple):
-    """What a peer said of the test rows: ``values`` (n_draws, n_rows), ``mean`` (n_rows,)."""
+class Prediction(NamedTuple):
+    """A peer's prediction of the test rows: ``values`` (n_draws, n_rows) and ``mean`` (n_rows,)."""
 
     values: np.ndarray
     mean: np.ndarray
@@ -57,34 +58,34 @@ class Answer(NamedTuple):
 def perform_fold(
     cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, seed: int
 ) -> dict[str, Any]:
-    """Fit a cell's peer, predict, and score: the part of a row that a run gives."""
-    answer = ask(cell, X, y, X_test, seed)
+    """Fit a cell's peer, predict and score one fold: the run's share of its row."""
+    prediction = predict(cell, X, y, X_test, seed)
     return {
-        **score(cell, answer, y_test),
+        **score(cell, prediction, y_test),
         "seconds": {
-            "fit_all": answer.fit_seconds,
+            "fit_all": prediction.fit_seconds,
             "fitted_together": 1,
-            "predict": answer.predict_seconds,
+            "predict": prediction.predict_seconds,
         },
-        "peer": answer.versions,
+        "peer": prediction.versions,
     }
 
 
-def score(cell: Cell, answer: Answer, y: np.ndarray) -> dict[str, Any]:
-    """The scores of our own methods; the CRPS of draws is the estimate without bias."""
-    how = cell.protocol["draws"]
-    values, rule = answer.values, _RULES[how]
-    in_tenths = values
-    if how == "independent":
+def score(cell: Cell, prediction: Prediction, y: np.ndarray) -> dict[str, Any]:
+    """The scores of this library's methods; the CRPS of draws is the unbiased estimate."""
+    sampling = cell.protocol["draws"]
+    values, rule = prediction.values, _RULES[sampling]
+    quantiles = values
+    if sampling == "independent":
         levels = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
-        in_tenths = np.quantile(values, levels, axis=0, method=rule)
-    bins = metrics.decile_counts(y, in_tenths)
+        quantiles = np.quantile(values, levels, axis=0, method=rule)
+    bins = metrics.decile_counts(y, quantiles)
     interval = np.quantile(values, [(1 - NOMINAL) / 2, (1 + NOMINAL) / 2], axis=0, method=rule).T
-    crps = metrics.crps_ensemble(y, values, fair=how == "independent")
+    crps = metrics.crps_ensemble(y, values, fair=sampling == "independent")
     return {
         "metrics": {
             "qice_percent": 100 * metrics.qice_from_counts(bins),
-            "rmse": specs.rmse_scale(cell.dataset) * metrics.rmse(y, answer.mean),
+            "rmse": paper.rmse_scale(cell.dataset) * metrics.rmse(y, prediction.mean),
             "crps": float(crps.mean()),
             "coverage": metrics.coverage(y, interval),
             "width": metrics.interval_width(interval),
@@ -93,8 +94,8 @@ def score(cell: Cell, answer: Answer, y: np.ndarray) -> dict[str, Any]:
     }
 
 
-def ask(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, seed: int) -> Answer:
-    """Fit a cell's peer to X and y in its environment, and have it predict X_test."""
+def predict(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, seed: int) -> Prediction:
+    """Fit a cell's peer to X and y in its environment, and predict X_test."""
     python = environment(cell.method)
     settings = {
         "parameters": cell.parameters,
@@ -102,21 +103,20 @@ def ask(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, seed: int)
         "n_draws": cell.protocol["n_draws"],
     }
     with tempfile.TemporaryDirectory(prefix="nkcme-peer-") as scratch:
-        question, answer = Path(scratch, "question.npz"), Path(scratch, "answer.npz")
-        np.savez(question, X=X, y=y, X_test=X_test)
+        given, found = Path(scratch, "input.npz"), Path(scratch, "output.npz")
+        np.savez(given, X=X, y=y, X_test=X_test)
         _run(
-            # Isolated: neither this library nor what PYTHONPATH names is seen there.
-            [python, "-I", peer_program.__file__, cell.method, json.dumps(settings),
-             question, answer],
-            failed=f"{cell.method} failed",
-        )  # fmt: skip
-        with np.load(answer) as found:
-            return Answer(
-                found["values"],
-                found["mean"],
-                float(found["fit_seconds"]),
-                float(found["predict_seconds"]),
-                json.loads(str(found["versions"])),
+            # Isolated (-I): neither this library nor PYTHONPATH is visible there.
+            [python, "-I", peer_program.__file__, cell.method, json.dumps(settings), given, found],
+            failure=f"{cell.method} failed",
+        )
+        with np.load(found) as output:
+            return Prediction(
+                output["values"],
+                output["mean"],
+                float(output["fit_seconds"]),
+                float(output["predict_seconds"]),
+                json.loads(str(output["versions"])),
             )
 
 
@@ -124,43 +124,44 @@ def ask(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, seed: int)
 
 
 def environment(peer: str) -> Path:
-    """The Python of a peer's environment, which is made if it is not there."""
-    made = _made(peer, _home())
-    if isinstance(made, NkcmeError):
-        raise made
-    return made
+    """The Python of a peer's environment, which is created if it does not exist."""
+    python = _environment(peer, _home())
+    if isinstance(python, NkcmeError):
+        raise python
+    return python
 
 
 def folder(peer: str) -> str:
-    """The name of a peer's environment, of this Python: another's packages are of no use to it."""
+    """The name of a peer's environment; it contains the version of Python that it is for."""
     return f"{peer}-{sys.implementation.cache_tag}"
 
 
 def _home() -> Path:
+    """The directory of all environments."""
     given = os.environ.get(HOME_VARIABLE)
     return Path(given) if given else Path(platformdirs.user_cache_dir("nkcme")) / "peers"
 
 
 @cache
-def _made(peer: str, home: Path) -> Path | NkcmeError:
-    """Remembered, failures too: what cannot be installed is not tried again for every fold."""
-    requirement = specs.PEERS[peer].requirement
+def _environment(peer: str, home: Path) -> Path | NkcmeError:
+    """The Python of an environment, or the error: cached, so a failure is not retried per fold."""
+    requirement = PEERS[peer].requirement
     place = home / folder(peer)
     python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = place / STAMP
     if stamp.exists() and stamp.read_text(encoding="utf-8") == requirement and python.exists():
         return python
-    try:  # isolated: what PYTHONPATH names is not there when the peer is asked
+    try:  # isolated (-I), because peers run isolated: PYTHONPATH must not satisfy a requirement
         _run(
             [sys.executable, "-I", "-m", "venv", "--clear", place],
-            failed=f"no environment can be made for {peer}",
-            advice=f"{HOME_VARIABLE} names another directory for it",
+            failure=f"cannot create an environment for {peer}",
+            advice=f"set {HOME_VARIABLE} to another directory",
         )
         _run(
             [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
              requirement],
-            failed=f"{requirement} cannot be installed",
-            advice="pip must reach a package index, else leave out --peers",
+            failure=f"{requirement} cannot be installed",
+            advice="pip needs a package index; run without --peers where there is none",
         )  # fmt: skip
         stamp.write_text(requirement, encoding="utf-8")
     except (NkcmeError, KeyboardInterrupt) as error:
@@ -171,8 +172,8 @@ def _made(peer: str, home: Path) -> Path | NkcmeError:
     return python
 
 
-def _run(command: list[Any], failed: str, advice: str = "") -> None:
-    """Run a program on one thread; if it fails, the line in which it said why is the error."""
+def _run(command: list[Any], failure: str, advice: str = "") -> None:
+    """Run a program on one thread; if it fails, its last line of output becomes the error."""
     one_thread = {f"{name}_NUM_THREADS": "1" for name in _THREADS}
     done = subprocess.run(
         list(map(str, command)),
@@ -183,8 +184,8 @@ def _run(command: list[Any], failed: str, advice: str = "") -> None:
         env=os.environ | one_thread,
     )
     if done.returncode:
-        told = done.stderr.strip() or done.stdout  # where venv complains of a missing pip
-        lines = [line.strip() for line in told.splitlines() if line.strip()]
-        said = [line for line in lines if line.startswith("ERROR:")] or lines  # pip warns after it
-        reason = said[-1] if said else f"exit status {done.returncode} and no word"
-        raise NkcmeError(f"{failed}: {reason}{advice and f'; {advice}'}")
+        output = done.stderr.strip() or done.stdout  # venv reports a missing pip on stdout
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR:")]  # pip warns after errors
+        reasons = errors or lines or [f"exit status {done.returncode} without output"]
+        raise NkcmeError(f"{failure}: {reasons[-1]}{advice and f'; {advice}'}")

@@ -1,4 +1,4 @@
-"""What the benchmark of the agents runs, as data: the paper's two figures, and our recipe."""
+"""The cells of the reinforcement-learning experiment, as data: the paper's recipe, and ours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.experiments.specs import Cell
+from benchmarks.experiments.cell import Cell
 from nkcme.errors import NkcmeError
 from nkcme.parameter_checks import need_one_of
 from nkcme.rl.agents import Agent
@@ -16,28 +16,28 @@ from nkcme.rl.settings import Settings
 
 EXPERIMENT = "rl"
 
-#: As the paper has them, and as they are called in print.
+#: The paper's agents and their printed names.
 LABELS = {"fuse": "fused", "c51": "C51", "mmdqn": "MMDQN", "dqn": "DQN", "single": "single"}
 
-#: Which agents a recipe is benchmarked with.
+#: The agents of each recipe.
 AGENTS = {"paper": tuple(LABELS), "tuned": ("fuse",)}
 
-#: What a run is scored by; higher is better.
+#: The scores of a run; higher is better.
 METRICS = ("last_fifth", "area")
 
-#: Seeds of the paper's figures, and those that its claims are put to the test with.
+#: The number of seeds of the paper's figures, and a larger one that tests their claims.
 N_SEEDS = 10
 MANY_SEEDS = 50
 
-#: What the fused agent's mean over the last fifth shall reach.
-BARS = {
+#: Targets for the fused agent's mean return over the last fifth of training.
+TARGETS = {
     "paper": {"CartPole-v1": 475.0, "Acrobot-v1": -82.0, "MountainCar-v0": -106.0},
     "tuned": {"CartPole-v1": 499.0, "Acrobot-v1": -76.0, "MountainCar-v0": -101.0},
 }
 
-#: Last fifth and area of early trials with a throw-away program, ten agents each, for comparison:
-#: the paper has figures alone.
-TRIALS: dict[str, dict[str, tuple[float, float]]] = {
+#: Last fifth and area of a prototype written before this library, ten agents each, for comparison:
+#: the paper has figures but no numbers.
+PROTOTYPE: dict[str, dict[str, tuple[float, float]]] = {
     "CartPole-v1": {"fuse": (483, 435), "single": (466, 363), "c51": (496, 405), "dqn": (480, 417)},
     "Acrobot-v1": {
         "fuse": (-78.8, -95.7),
@@ -56,10 +56,10 @@ TRIALS: dict[str, dict[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True)
 class AgentCell(Cell):
-    """One agent by one recipe in one environment; a run is a seed."""
+    """One agent with one recipe in one environment; a run is a seed."""
 
     def owns(self, row: dict[str, Any]) -> bool:
-        """Options that came after the row was written stood at their defaults in it."""
+        """Whether a row is of this recipe; options that the row lacks had their default values."""
         try:
             agent = agent_from_config(row["parameters"]["agent"])
             settings = Settings(**row["parameters"]["settings"])
@@ -77,7 +77,7 @@ def rl_cells(
     n_seeds: int = N_SEEDS,
     n_steps: int = N_STEPS,
 ) -> list[Cell]:
-    """The agents that a recipe is benchmarked with in the paper's environments; or some of them."""
+    """The cells of a recipe: its agents in the paper's environments, or the given ones of both."""
     need_one_of("preset", recipe, PRESETS)
     for env in envs:
         need_one_of("envs", env, ENVIRONMENTS)

@@ -1,7 +1,7 @@
-"""Results as rows: JSON lines, one file a cell, one line a run (a seed or a fold).
+"""Results as rows: JSON lines, one file per cell, one line per run (a seed or a fold).
 
-A file is replaced as a whole, so a process that is killed leaves the old one or the new one. Rows
-that are there and of today's specification are finished and never run again, unless they failed.
+A file is replaced as a whole, so after a kill it is either the old file or the new one. A run is
+finished, and not run again, if its row matches the current specification and is not an error.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments.specs import Cell
+from benchmarks.experiments.cell import Cell
 from nkcme.model_files import strict_json
 from nkcme.model_files.atomic_files import fsync_directory, replacing
 
@@ -30,22 +30,24 @@ class Rows:
         self._note = note
 
     def path(self, cell: Cell) -> Path:
+        """The file of a cell's rows."""
         return self._directory / cell.experiment / f"{cell.name}.jsonl"
 
     def of(self, cell: Cell) -> list[Row]:
-        """The rows of a cell as it is specified today, failed ones too, by run."""
+        """The rows of a cell as it is specified now, including failed ones, ordered by run."""
         return [row for row in self._all(cell) if row["run"] < cell.n_runs and cell.owns(row)]
 
     def finished(self, cell: Cell) -> list[Row]:
+        """The rows of a cell that did not fail."""
         return [row for row in self.of(cell) if "error" not in row]
 
     def missing(self, cell: Cell) -> list[int]:
-        """The runs that are not finished."""
+        """The runs of a cell that are not finished."""
         done = {row["run"] for row in self.finished(cell)}
         return [run for run in range(cell.n_runs) if run not in done]
 
     def put(self, cell: Cell, row: Row) -> None:
-        """Add a row, in the place of one of the same run; it is on the disk when this returns."""
+        """Add a row, or replace that of the same run; it is on disk when this returns."""
         others = [old for old in self._all(cell) if old["run"] != row["run"]]
         rows = sorted([*others, row], key=lambda row: row["run"])
         path = self.path(cell)
@@ -56,20 +58,21 @@ class Rows:
         fsync_directory(path.parent)
 
     def _all(self, cell: Cell) -> list[Row]:
+        """All rows in the file of a cell, of any recipe, ordered by run."""
         path = self.path(cell)
         if not path.exists():
             return []
         rows = {}
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             if (row := _parsed(line)) is None:
-                self._note(f"{path}: line {number} is no whole row, and is ignored")
+                self._note(f"{path}: line {number} is not a complete row and is ignored")
             else:
                 rows[row["run"]] = row
         return [rows[run] for run in sorted(rows)]
 
 
 def _parsed(line: bytes) -> Row | None:
-    """The row of a line; None where it is torn or something else."""
+    """The row of a line, or None where the line is incomplete or something else."""
     try:
         row = strict_json.loads(line)
     except ValueError:

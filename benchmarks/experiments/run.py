@@ -1,27 +1,30 @@
-"""The loop of a benchmark: cell after cell, what is missing is run and every run becomes a row."""
+"""Runs a benchmark: cell after cell, every missing run becomes a row."""
 
 from __future__ import annotations
 
 import textwrap
-import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.experiments import rl_specs, specs
-from benchmarks.experiments.cells import Outcome, perform
-from benchmarks.experiments.provenance import provenance
+from benchmarks.experiments.cell import Cell
+from benchmarks.experiments.paper import PAPER_METRICS, published
+from benchmarks.experiments.protocols import perform
+from benchmarks.experiments.protocols.fitting import Outcome
 from benchmarks.experiments.rows import Row, Rows
-from benchmarks.experiments.specs import Cell
+from benchmarks.provenance import provenance
+from benchmarks.timing import timed
 
-#: Lines of a traceback that are kept: where it happened, not all the way there.
+#: The last lines of a traceback are kept: where the error happened, not the whole call stack.
 _TRACEBACK_LINES = 12
 
 
 class Tally(NamedTuple):
-    """What a benchmark did."""
+    """Counts of a benchmark: cells, cells finished before, runs, and failed runs."""
 
     cells: int
     already_there: int
@@ -30,9 +33,9 @@ class Tally(NamedTuple):
 
 
 def run_cells(cells: Sequence[Cell], rows: Rows, note: Callable[[str], object]) -> Tally:
-    """Run what is missing of the cells; a run that fails is a row too, and the next one is tried.
+    """Run the missing runs of all cells; a failed run becomes a row too, and the next one follows.
 
-    Ctrl-C goes through; the rows written by then stay.
+    Ctrl-C ends it; the rows written until then stay.
     """
     already_there = n_run = n_failed = 0
     for number, cell in enumerate(cells, start=1):
@@ -40,31 +43,36 @@ def run_cells(cells: Sequence[Cell], rows: Rows, note: Callable[[str], object]) 
         if not missing:
             already_there += 1
             continue
-        start = time.perf_counter()
-        failed = 0
-        for run, outcome in _all_outcomes(cell, missing):
-            rows.put(cell, _row(cell, run, outcome))
-            failed += isinstance(outcome, Exception)
-        seconds = time.perf_counter() - start
+        failed, seconds = timed(partial(_run_cell, cell, missing, rows))
         n_run += len(missing)
         n_failed += failed
         note(f"[{number}/{len(cells)}] {_line(cell, rows.of(cell), len(missing), failed, seconds)}")
     return Tally(len(cells), already_there, n_run, n_failed)
 
 
+def _run_cell(cell: Cell, runs: Sequence[int], rows: Rows) -> int:
+    """Write the rows of the given runs; the number of failed ones."""
+    failed = 0
+    for run, outcome in _all_outcomes(cell, runs):
+        rows.put(cell, _row(cell, run, outcome))
+        failed += isinstance(outcome, Exception)
+    return failed
+
+
 def _all_outcomes(cell: Cell, runs: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
-    """One outcome for each run, whatever happens: what ends the cell ends each run that is left."""
-    left = list(runs)
+    """One outcome per run: an error that ends the cell is the outcome of all unfinished runs."""
+    unfinished = list(runs)
     try:
         for run, outcome in perform(cell, runs):
-            left.remove(run)
+            unfinished.remove(run)
             yield run, outcome
     except Exception as error:
-        for run in left:
+        for run in unfinished:
             yield run, error
 
 
 def _row(cell: Cell, run: int, outcome: Outcome) -> Row:
+    """The row of a run: its configuration, its provenance and its result or error."""
     row: Row = {
         "experiment": cell.experiment,
         "dataset": cell.dataset,
@@ -88,34 +96,34 @@ def _one_line(error: Exception) -> str:
 
 
 def _line(cell: Cell, rows: Sequence[Row], n_run: int, failed: int, seconds: float) -> str:
-    """What was run, how long it took, and what came out beside the paper's."""
-    what = f"{cell.dataset} {cell.method}: {n_run} of {cell.n_runs} runs in {seconds:.1f} s"
+    """The progress line of a cell: runs, seconds, and scores beside the paper's."""
     done = [row for row in rows if "error" not in row]
-    parts = [what]
+    texts = [f"{cell.dataset} {cell.method}: {n_run} of {cell.n_runs} runs in {seconds:.1f} s"]
     if done:
-        parts += [_result(cell, done, metric) for metric in _shown(cell)]
+        texts += [_result(cell, done, metric) for metric in _metrics(cell)]
     if failed:
         error = next(row["error"] for row in rows if "error" in row)
-        parts.append(f"{failed} FAILED: {error}")
-    return "; ".join(parts)
+        texts.append(f"{failed} FAILED: {error}")
+    return "; ".join(texts)
 
 
-def _shown(cell: Cell) -> tuple[str, ...]:
+def _metrics(cell: Cell) -> tuple[str, ...]:
+    """The metrics of a cell's progress line."""
     if cell.experiment == rl_specs.EXPERIMENT:
         return rl_specs.METRICS
     if cell.experiment == specs.OUTPUTS:
         return tuple(specs.OUTPUTS_TITLES)
-    return specs.PAPER_METRICS.get(cell.experiment, ("fit_seconds", "predict_seconds"))
+    return PAPER_METRICS.get(cell.experiment, ("fit_seconds", "predict_seconds"))
 
 
 def _result(cell: Cell, rows: Sequence[Row], metric: str) -> str:
+    """Mean and standard deviation of a metric, with the paper's number where there is one."""
     values: Any = [row["metrics"][metric] for row in rows]
     text = f"{metric} {np.mean(values):.4g}"
     if len(values) > 1:
         text += f" +- {np.std(values):.2g}"
-    paper = specs.published(metric, cell.dataset, cell.method)
-    if paper is not None:
-        text += (
-            f" (paper {paper.mean:g}" + ("" if paper.std is None else f" +- {paper.std:g}") + ")"
-        )
-    return text
+    paper = published(metric, cell.dataset, cell.method)
+    if paper is None:
+        return text
+    deviation = "" if paper.std is None else f" +- {paper.std:g}"
+    return f"{text} (paper {paper.mean:g}{deviation})"

@@ -1,1 +1,1 @@
-"""."""
+"""docs/benchmarks.md, made from rows alone: statistics, tables, figures and text."""

@@ -1,4 +1,4 @@
-"""The paper's two figures of the agents, and that of our recipe: mean curves with their bands."""
+"""Learning curves of the agents: the paper's two figures, and one of our recipe."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from benchmarks.experiments.curves import unpack
-from benchmarks.experiments.rl_specs import BARS, LABELS
+from benchmarks.experiments.rl_specs import LABELS, TARGETS
 from benchmarks.experiments.rows import Rows
-from benchmarks.pages import statistics
-from benchmarks.pages.rl_page import summaries
-from benchmarks.pages.statistics import Estimate
+from benchmarks.pages import bootstrap
+from benchmarks.pages.bootstrap import Estimate
+from benchmarks.pages.rl_section import summaries
 from benchmarks.pages.summary import Summary
 from nkcme.report.plots import BLUE, GREEN, INK, ORANGE, PINK, VERMILION, picture
 from nkcme.rl.presets import ENVIRONMENTS
@@ -22,11 +22,13 @@ from nkcme.rl.result import thin
 if TYPE_CHECKING:
     from nkcme.report.plots import Axes
 
-#: Points of a drawn curve: more would be hair.
+#: Points of a drawn curve; more would show only noise.
 _POINTS = 100
 
 
 class _Look(NamedTuple):
+    """Label and colour of a method."""
+
     label: str
     colour: str
 
@@ -34,7 +36,7 @@ class _Look(NamedTuple):
 _COLOURS = {"fuse": BLUE, "c51": VERMILION, "mmdqn": GREEN, "dqn": ORANGE, "single": PINK}
 _PAPER = {f"paper-{agent}": _Look(LABELS[agent], _COLOURS[agent]) for agent in LABELS}
 
-#: File, caption and what is drawn: methods and their looks.
+#: File, caption, and the methods to draw with their looks.
 _FIGURES: tuple[tuple[str, str, Mapping[str, _Look]], ...] = (
     (
         "rl-agents.png",
@@ -58,12 +60,12 @@ _FIGURES: tuple[tuple[str, str, Mapping[str, _Look]], ...] = (
 
 
 def draw_agents(rows: Rows, directory: Path) -> dict[str, str]:
-    """Draw what the rows allow into a directory; file names and captions, in order."""
+    """Draw every figure that has rows into a directory; file names and captions, in order."""
     drawn = {}
     cells = summaries(rows)
     for file, caption, looks in _FIGURES:
         chosen = [s for s in cells if s.cell.method in looks and s.rows]
-        # A figure is drawn for what sets it apart, which is the last of its methods.
+        # The last method is the one that no earlier figure shows.
         if any(s.cell.method == list(looks)[-1] for s in chosen):
             draw_curves(chosen, looks, directory / file)
             drawn[file] = caption
@@ -71,7 +73,7 @@ def draw_agents(rows: Rows, directory: Path) -> dict[str, str]:
 
 
 def draw_curves(cells: Sequence[Summary], looks: Mapping[str, _Look], path: Path) -> None:
-    """A column an environment: whole curves above, and below them where the agents end up."""
+    """One column per environment: whole curves above, a close-up of their second half below."""
     with picture(path, 2, 3, (11, 6.2), sharex=True) as (figure, axes):
         for column, env in zip(axes.T, ENVIRONMENTS, strict=True):
             here = {s.cell.method: s for s in cells if s.cell.dataset == env}
@@ -82,9 +84,9 @@ def draw_curves(cells: Sequence[Summary], looks: Mapping[str, _Look], path: Path
             ]
             column[0].set_title(env)
             column[1].set_xlabel("steps, thousands")
-            bar = BARS["tuned"][env] if "tuned-fuse" in looks else None
+            target = TARGETS["tuned"][env] if "tuned-fuse" in looks else None
             if bands:
-                _close_up(column[1], bands, bar)
+                _close_up(column[1], bands, target)
             if absent := [look.label for name, look in looks.items() if name not in here]:
                 text = f"missing: {', '.join(absent)}"
                 column[0].text(0.97, 0.05, text, transform=column[0].transAxes, ha="right")
@@ -94,42 +96,43 @@ def draw_curves(cells: Sequence[Summary], looks: Mapping[str, _Look], path: Path
             seeds = _seeds([s for s in cells if s.cell.method == name])
             axes[0, 0].plot([], [], color=look.colour, lw=2, label=f"{look.label} ({seeds})")
         if "tuned-fuse" in looks:
-            axes[0, 0].plot([], [], color=INK, ls=":", lw=1.4, label="the bar on the last fifth")
+            axes[0, 0].plot([], [], color=INK, ls=":", lw=1.4, label="target for the last fifth")
         figure.legend(loc="outside lower center", ncols=len(looks) + 1, frameon=False)
 
 
 def _draw(column: Sequence[Axes], summary: Summary, colour: str) -> Estimate:
-    """One agent into both panels; the curve."""
+    """Draw one agent into both panels; its mean curve with its band."""
     every, returns = _curves(summary)
-    told = statistics.estimate(returns)
-    steps = every * (np.arange(len(told.mean)) + 0.5) / 1000
+    curve = bootstrap.estimate(returns)
+    steps = every * (np.arange(len(curve.mean)) + 0.5) / 1000
     for ax in column:
-        ax.fill_between(steps, told.low, told.high, color=colour, alpha=0.2, lw=0)
-        ax.plot(steps, told.mean, color=colour, lw=1.6)
+        ax.fill_between(steps, curve.low, curve.high, color=colour, alpha=0.2, lw=0)
+        ax.plot(steps, curve.mean, color=colour, lw=1.6)
         ax.grid(axis="y", color="0.92", lw=0.8)
         ax.set_axisbelow(True)
-        ax.set_xlim(0, every * len(told.mean) / 1000)
-    return told
+        ax.set_xlim(0, every * len(curve.mean) / 1000)
+    return curve
 
 
 def _curves(summary: Summary) -> tuple[float, np.ndarray]:
-    """Steps from point to point, and the thinned curves of all seeds (seeds, points)."""
+    """Steps between two points, and the thinned curves of all seeds (seeds, points)."""
     curves = [unpack(row["curve"]["returns"]) for row in summary.rows]
     thinned = [thin(curve, _POINTS) for curve in curves]
     return summary.rows[0]["curve"]["every"] * thinned[0][1], np.stack([c for c, _ in thinned])
 
 
-def _close_up(ax: Axes, bands: Sequence[Estimate], bar: float | None) -> None:
-    """Cut to where the agents are in the second half."""
-    late = [edge[len(edge) // 2 :] for told in bands for edge in (told.low, told.high)]
+def _close_up(ax: Axes, bands: Sequence[Estimate], target: float | None) -> None:
+    """Limit the axis to the range of the second half of training."""
+    late = [edge[len(edge) // 2 :] for band in bands for edge in (band.low, band.high)]
     ends = [np.min(late), np.max(late)]
-    if bar is not None:
-        ax.axhline(bar, 0.8, 1, color=INK, ls=":", lw=1.4)
-        ends = [min(ends[0], bar), max(ends[1], bar)]
+    if target is not None:
+        ax.axhline(target, 0.8, 1, color=INK, ls=":", lw=1.4)
+        ends = [min(ends[0], target), max(ends[1], target)]
     margin = 0.05 * max(ends[1] - ends[0], 1.0)
     ax.set_ylim(ends[0] - margin, ends[1] + margin)
 
 
 def _seeds(cells: Sequence[Summary]) -> str:
+    """The number of finished seeds, as a range where cells differ."""
     counts = sorted({len(s.rows) for s in cells}) or [0]
     return "–".join(map(str, dict.fromkeys([counts[0], counts[-1]]))) + " seeds"

@@ -1,14 +1,34 @@
-"""Rows as Markdown tables: the paper's with the differences, and the scores it does not have."""
+"""Tables of scores and seconds: beside the paper's numbers, and those that it does not have."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from benchmarks.experiments import specs
-from benchmarks.experiments.specs import METHODS, TITLES
-from benchmarks.pages.summary import Score, Summary
+from benchmarks.experiments import paper, specs
+from benchmarks.experiments.methods import METHODS
+from benchmarks.experiments.paper import TITLES, Published
+from benchmarks.pages.markdown import (
+    NO_ROWS,
+    bold,
+    number,
+    signed,
+    table,
+    table_or_note,
+    three_digits,
+)
+from benchmarks.pages.summary import Summary
 from nkcme import metrics
+
+PERFECT = "perfect model"
+
+#: Why the cells of a data set are empty.
+WHY_EMPTY = {
+    "year": (
+        "YearPredictionMSD was not available on the machines that made these rows (its 515,345 "
+        "rows are downloaded on request only); [Year](#year) has the same recipe on a generated "
+        "table of its size"
+    )
+}
 
 # --- the paper's tables -----------------------------------------------------------------------
 
@@ -16,25 +36,25 @@ from nkcme import metrics
 def paper_table(summaries: Sequence[Summary], metric: str) -> str:
     """Ours, the paper's and the difference for each data set; the best of each line is bold."""
     methods = _methods(summaries)
-    lines, below = [], []
+    lines, notes = [], []
     for dataset, cells in _by_dataset(summaries).items():
         ours = {m: s.score(metric) for m, s in cells.items()}
-        paper = {m: specs.published(metric, dataset, m) for m in methods}
+        published = {m: paper.published(metric, dataset, m) for m in methods}
         best = _best({m: s.mean for m, s in ours.items() if s and cells[m].complete})
-        if dataset in specs.WHY_EMPTY and not any(s.rows for s in cells.values()):
+        if dataset in WHY_EMPTY and not any(s.rows for s in cells.values()):
             texts = ["no data"] * len(methods)
-            below.append(f"{dataset} is empty: {specs.WHY_EMPTY[dataset]}.")
+            notes.append(f"{dataset} is empty: {WHY_EMPTY[dataset]}.")
         else:
             texts = [_ours(cells.get(m), metric, m == best) for m in methods]
-        floor = specs.floor_under(metric, dataset)
-        lines.append([dataset, "ours", *texts, "" if floor is None else _number(floor)])
-        best = _best({m: p.mean for m, p in paper.items() if p})
-        lines.append(["", "paper", *(_paper(paper[m], m == best) for m in methods), ""])
+        perfect = paper.perfect_score(metric, dataset)
+        lines.append([dataset, "ours", *texts, "" if perfect is None else number(perfect)])
+        best = _best({m: p.mean for m, p in published.items() if p})
+        lines.append(["", "paper", *(_published(published[m], m == best) for m in methods), ""])
         verdicts = [_verdict(cells.get(m), metric) for m in methods]
         if any(verdicts):
             lines.append(["", "difference", *verdicts, ""])
-    header = [TITLES[metric], "", *(METHODS[m].label for m in methods), "floor"]
-    return "\n\n".join([table(header, lines), *below])
+    header = [TITLES[metric], "", *(METHODS[m].label for m in methods), PERFECT]
+    return "\n\n".join([table(header, lines), *notes])
 
 
 def _ours(summary: Summary | None, metric: str, best: bool) -> str:
@@ -44,18 +64,15 @@ def _ours(summary: Summary | None, metric: str, best: bool) -> str:
     score = summary.score(metric)
     if score is None:
         return f"{'failed' if summary.failed else 'missing'} ({n} of {of})"
-    text = f"{_number(score.mean)} ± {_number(score.std, like=score.mean)}"
-    text = f"**{text}**" if best else text
+    text = bold(f"{number(score.mean)} ± {number(score.std, like=score.mean)}", best)
     return text if summary.complete else f"{text} ({n} of {of})"
 
 
-def _paper(published: specs.Published | None, best: bool) -> str:
+def _published(published: Published | None, best: bool) -> str:
     if published is None:
         return ""
-    text = f"{published.mean:.2f}"
-    if published.std is not None:
-        text += f" ± {published.std:.2f}"
-    return f"**{text}**" if best else text
+    deviation = "" if published.std is None else f" ± {published.std:.2f}"
+    return bold(f"{published.mean:.2f}{deviation}", best)
 
 
 def _verdict(summary: Summary | None, metric: str) -> str:
@@ -72,6 +89,7 @@ def _best(means: dict[str, float]) -> str | None:
 
 
 def pooled_table(summaries: Sequence[Summary]) -> str:
+    """QICE from the bins of all folds together."""
     methods = _methods(summaries)
     lines = []
     for dataset, cells in _by_dataset(summaries).items():
@@ -83,29 +101,28 @@ def pooled_table(summaries: Sequence[Summary]) -> str:
         texts = []
         for m in methods:
             value = pooled.get(m)
-            text = "" if value is None else _number(value)
-            texts.append(f"**{text}**" if m == best else text)
-        lines.append([dataset, *texts, _number(100 * metrics.qice_floor(n))])
+            texts.append("" if value is None else bold(number(value), m == best))
+        lines.append([dataset, *texts, number(100 * metrics.qice_floor(n))])
     if not lines:
-        return "No rows yet."
-    header = ["pooled QICE, %", *(METHODS[m].label for m in methods), "floor"]
-    return table(header, lines)
+        return NO_ROWS
+    return table(["pooled QICE, %", *(METHODS[m].label for m in methods), PERFECT], lines)
 
 
-# --- other tables -----------------------------------------------------------------------------
+# --- scores that the paper does not have ------------------------------------------------------
 
 
 def score_table(summaries: Sequence[Summary], metric: str) -> str:
+    """A score of every method on every data set."""
     methods = _methods(summaries)
     lines = []
     for dataset, cells in _by_dataset(summaries).items():
         if any(s.rows for s in cells.values()):
-            texts = (_other(cells.get(m), metric) for m in methods)
+            texts = (_score(cells.get(m), metric) for m in methods)
             lines.append([dataset, *texts])
-    return rows_or_none(["", *(METHODS[m].label for m in methods)], lines)
+    return table_or_note(["", *(METHODS[m].label for m in methods)], lines)
 
 
-def _other(summary: Summary | None, metric: str) -> str:
+def _score(summary: Summary | None, metric: str) -> str:
     if summary is None or not summary.rows:
         return ""
     score = summary.score(metric)
@@ -113,48 +130,45 @@ def _other(summary: Summary | None, metric: str) -> str:
     if infinite:
         return f"∞ ({infinite} of {len(summary.rows)})"
     assert score is not None
-    return three(score)
-
-
-def three(score: Score) -> str:
-    """Three digits of the mean or of the deviation, whichever is larger, and as many places."""
-    size = max(abs(score.mean), score.std)
-    place = min(max(2 - math.floor(math.log10(size)), 0), 6) if size else 2
-    return f"{score.mean:.{place}f} ± {score.std:.{place}f}"
+    return three_digits(score)
 
 
 def outputs_table(summaries: Sequence[Summary]) -> str:
-    """Every score of the problems of two outputs, beside that of a perfect model."""
+    """Every score on the problems with two outputs, beside that of a perfect model."""
     methods = _methods(summaries)
     lines = []
     for dataset, cells in _by_dataset(summaries).items():
         done = {m: s for m, s in cells.items() if s.rows}
         for metric, title in specs.OUTPUTS_TITLES.items():
             best = _best({m: v.mean for m, s in done.items() if (v := s.score(metric))})
-            texts = {m: _other(s, metric) for m, s in done.items()}
-            if not done or best is None:
+            texts = {m: _score(s, metric) for m, s in done.items()}
+            if best is None:
                 continue
-            floor = next(iter(done.values())).score(f"{metric}_floor")
+            perfect = next(iter(done.values())).score(f"{metric}_floor")
             lines.append([
                 dataset, title,
-                *(f"**{texts[m]}**" if m == best else texts.get(m, "") for m in methods),
-                "" if floor is None else three(floor),
+                *(bold(texts.get(m, ""), m == best) for m in methods),
+                "" if perfect is None else three_digits(perfect),
             ])  # fmt: skip
-    header = ["", "", *(METHODS[m].label for m in methods), "a perfect model"]
-    return rows_or_none(header, lines)
+    return table_or_note(["", "", *(METHODS[m].label for m in methods), PERFECT], lines)
 
 
-def seconds_table(summaries: Sequence[Summary], ask: Callable[[Summary], float | None]) -> str:
+# --- seconds ----------------------------------------------------------------------------------
+
+
+def seconds_table(summaries: Sequence[Summary], seconds: Callable[[Summary], float | None]) -> str:
+    """Seconds of every method on every data set."""
     methods = _methods(summaries)
     lines = []
     for dataset, cells in _by_dataset(summaries).items():
         if any(s.rows for s in cells.values()):
-            values = (ask(cells[m]) if m in cells else None for m in methods)
+            values = (seconds(cells[m]) if m in cells else None for m in methods)
             lines.append([dataset, *("" if v is None else f"{v:.3g}" for v in values)])
-    return rows_or_none(["", *(METHODS[m].label for m in methods)], lines)
+    return table_or_note(["", *(METHODS[m].label for m in methods)], lines)
 
 
 def scaling_table(summaries: Sequence[Summary]) -> str:
+    """Seconds to fit and to predict by the number of training rows, one line per method."""
     lines = []
     by_method: dict[str, list[Summary]] = {}
     for summary in summaries:
@@ -171,14 +185,15 @@ def scaling_table(summaries: Sequence[Summary]) -> str:
         lines.append(line)
     sizes = [f"{int(size):,}" for size in specs.SIZES]
     header = ["", *(f"fit, {n}" for n in sizes), *(f"predict, {n}" for n in sizes)]
-    return rows_or_none(header, lines)
+    return table_or_note(header, lines)
 
 
 def scaling_label(method: str) -> str:
+    """The printed name of a method of the scaling experiment."""
     return METHODS[method].label if method in METHODS else "KernelCME, 500 landmarks"
 
 
-# --- text -------------------------------------------------------------------------------------
+# --- grouping ---------------------------------------------------------------------------------
 
 
 def _by_dataset(summaries: Sequence[Summary]) -> dict[str, dict[str, Summary]]:
@@ -190,41 +205,6 @@ def _by_dataset(summaries: Sequence[Summary]) -> dict[str, dict[str, Summary]]:
 
 
 def _methods(summaries: Sequence[Summary]) -> list[str]:
-    there = {summary.cell.method for summary in summaries}
-    return [method for method in METHODS if method in there]
-
-
-def _number(value: float, like: float | None = None) -> str:
-    """Two decimals as the paper has, more where these would say little."""
-    size = abs(value if like is None else like)
-    return f"{value:.2f}" if size >= 0.1 else f"{value:.4f}"
-
-
-def signed(difference: float) -> str:
-    if math.isinf(difference):
-        return "+∞" if difference > 0 else "−∞"
-    return f"{difference:+.1f}".replace("-", "−")
-
-
-def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rules = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rules, *lines))
-
-
-def rows_or_none(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    return table(header, lines) if lines else "No rows yet."
-
-
-def shown(pictures: dict[str, str], prefix: str) -> list[str]:
-    """Those of the pictures, file names and captions, whose names begin so."""
-    return [
-        f"![{text}](images/{name})" for name, text in pictures.items() if name.startswith(prefix)
-    ]
-
-
-def unfinished(summary: Summary, name: str, unit: str) -> str:
-    """A line of a list: how much of a cell is there, and what went wrong."""
-    text = f"- {name}: {len(summary.rows)} of {summary.cell.n_runs} {unit}"
-    if summary.failed:
-        text += f"; {len(summary.failed)} failed: `{summary.failed[0]['error']}`"
-    return text
+    """The methods that have a summary, in the order of `METHODS`."""
+    present = {summary.cell.method for summary in summaries}
+    return [method for method in METHODS if method in present]

@@ -1,28 +1,65 @@
-"""Peers stay out of our environment: one program knows them, and it knows nothing of ours."""
+"""Rules on imports, read from the source."""
+
+from __future__ import annotations
 
 import ast
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.experiments import peer_program
 
 BENCHMARKS = Path(peer_program.__file__).parents[1]
+FILES = sorted(BENCHMARKS.rglob("*.py"))
 
 
 def imports(path: Path) -> set[str]:
-    """The top-level names of what a file imports, inside functions too."""
+    """The full names of the modules that a file imports, inside functions too."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
+            assert node.level == 0, "imports are absolute"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 
 
-def test_peers_are_known_to_their_program_alone_and_it_knows_nothing_of_ours():
+def top_level(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imports(path)}
+
+
+def test_only_the_peer_program_imports_peers():
     peers = {"ngboost", "quantile_forest", "treeffuser"}
-    knowing = {path.name for path in BENCHMARKS.rglob("*.py") if imports(path) & peers}
-    assert knowing == {"peer_program.py"}
-    program = imports(Path(peer_program.__file__))
-    assert program - set(sys.stdlib_module_names) == peers | {"numpy"}
+    assert {path.name for path in FILES if top_level(path) & peers} == {"peer_program.py"}
+
+
+def test_the_peer_program_imports_nothing_of_ours():
+    program = top_level(Path(peer_program.__file__))
+    assert program - set(sys.stdlib_module_names) == {
+        "numpy", "ngboost", "quantile_forest", "treeffuser",
+    }  # fmt: skip
+
+
+#: The packages that each package must not import.
+FORBIDDEN = {
+    "experiments": ("cli", "pages", "speed", "checks", "illustrations"),
+    "pages": ("cli", "speed", "checks", "illustrations"),
+    "speed": ("cli", "pages", "checks", "illustrations"),
+    "checks": ("cli", "pages", "speed", "illustrations"),
+    "illustrations": ("cli", "pages", "speed", "checks"),
+}
+
+
+@pytest.mark.parametrize("package", FORBIDDEN)
+def test_packages_import_only_what_is_below_them(package):
+    for path in (BENCHMARKS / package).rglob("*.py"):
+        for name in imports(path):
+            assert not name.startswith(tuple(f"benchmarks.{p}" for p in FORBIDDEN[package])), path
+
+
+def test_matplotlib_is_imported_by_illustrations_alone():
+    """The page's figures use `nkcme.report.plots`."""
+    users = {path.parent.name for path in FILES if "matplotlib" in top_level(path)}
+    assert users == {"illustrations"}

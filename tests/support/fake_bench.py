@@ -1,26 +1,25 @@
-"""An estimator that fits in no time and cells to run it in, for tests; and a process that is slow.
+"""A fake estimator that fits in no time, cells to run it in, and a benchmark that can be killed.
 
-    python fake_bench.py ROWS SECONDS
+    python fake_bench.py ROWS
 
-runs the cells with a pause of so many seconds in each fit, so that a test can kill it between two.
+runs three cells. In the second one it prints "waiting" and blocks, so that a test can kill it after
+the first cell is finished.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
+from benchmarks.experiments.cell import Cell
 from benchmarks.experiments.rows import Rows
 from benchmarks.experiments.run import run_cells
-from benchmarks.experiments.specs import Cell
 from nkcme.estimators import ESTIMATORS
-
-PAUSE = 0.0
 
 
 class FakeDistribution:
@@ -49,7 +48,11 @@ class FakeDistribution:
 
 
 class Fake:
-    """Says N(0, 1) whatever it sees; ``broken`` fails to fit, or to predict where fitted by 1."""
+    """Predicts N(0, 1) everywhere.
+
+    With ``broken="fit"`` it cannot be fitted, with ``broken="sample"`` the model with random state
+    1 cannot sample.
+    """
 
     def __init__(self, broken: str = "", random_state: int = 0):
         self.broken = broken
@@ -57,15 +60,14 @@ class Fake:
 
     def fit_many(self, datasets: list, random_states: list[int]) -> list[Fake]:
         assert len(datasets) == len(random_states)
-        time.sleep(PAUSE)
         if self.broken == "fit":
-            raise RuntimeError("this one\nnever fits")
+            raise RuntimeError("the fit\nfailed")
         return [Fake(self.broken, k) for k in random_states]
 
     def sample(self, X: Any, n: int, *, method: str, random_state: int) -> np.ndarray:
         assert method == "independent"
         if self.broken == "sample" and self.random_state == 1:
-            raise ValueError("cannot draw")
+            raise ValueError("cannot sample")
         return np.random.default_rng(random_state).normal(size=(n, len(X)))
 
     def predict_dist(self, X: Any) -> FakeDistribution:
@@ -73,6 +75,7 @@ class Fake:
 
 
 def cell(dataset: str = "ring", **changes: Any) -> Cell:
+    """A cell of the toy experiment for the fake estimator."""
     about = {
         "experiment": "toy",
         "dataset": dataset,
@@ -87,8 +90,24 @@ def cell(dataset: str = "ring", **changes: Any) -> Cell:
     return Cell(**about | changes)
 
 
+def three_cells() -> list[Cell]:
+    """A benchmark of three cells."""
+    return [cell(name) for name in ("bimodal", "skewed", "ring")]
+
+
+class _Blocking(Fake):
+    """Blocks in its second fit, which is that of the second cell."""
+
+    fits = 0
+
+    def fit_many(self, datasets: list, random_states: list[int]) -> list[Fake]:
+        type(self).fits += 1
+        if self.fits == 2:
+            print("waiting", flush=True)
+            signal.pause()
+        return super().fit_many(datasets, random_states)
+
+
 if __name__ == "__main__":
-    ESTIMATORS["Fake"] = Fake
-    PAUSE = float(sys.argv[2])
-    cells = [cell(name) for name in ("bimodal", "skewed", "ring")]
-    run_cells(cells, Rows(Path(sys.argv[1])), print)
+    ESTIMATORS["Fake"] = _Blocking  # type: ignore[assignment]
+    run_cells(three_cells(), Rows(Path(sys.argv[1])), lambda note: None)

@@ -1,6 +1,6 @@
-"""Environments of peers that need no network: modules of a peer's name that fit in no time.
+"""Environments with fake peers, made without a network.
 
-The fakes predict N(x_1, 1), each by the interface of the package it stands for.
+Each fake has the interface of its package, fits in no time, and predicts N(x_1, 1).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from benchmarks.experiments import peers, specs
+from benchmarks.experiments import peers
+from benchmarks.experiments.methods import PEERS
 
 _NGBOOST = """
 import os
@@ -24,7 +25,7 @@ class NGBRegressor:
 
     def fit(self, X, y):
         if self.seed == 1 and y[0] > 1e6:
-            raise ValueError("too large a y\\nfor seed 1")
+            raise ValueError("y is too large\\nfor seed 1")
 
     def pred_dist(self, X):
         return SimpleNamespace(params={"loc": X[:, 0], "scale": np.ones(len(X))})
@@ -70,7 +71,7 @@ _MODULES = {
 
 
 def make(home: Path) -> None:
-    """One environment with all three modules, under the name of each peer."""
+    """Create an environment with a fake module for each peer."""
     for peer, (module, text) in _MODULES.items():
         place = home / peers.folder(peer)
         command = [sys.executable, "-m", "venv", "--without-pip", str(place)]
@@ -79,9 +80,9 @@ def make(home: Path) -> None:
             sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)})
         )
         (packages / f"{module}.py").write_text(text)
-        # NumPy and scikit-learn are those of the environment that runs the tests.
+        # NumPy and scikit-learn come from the environment that runs the tests.
         (packages / "outside.pth").write_text(sysconfig.get_path("purelib"))
         about = packages / f"{module}-9.9.dist-info"
         about.mkdir()
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {peer}\nVersion: 9.9\n")
-        (place / peers.STAMP).write_text(specs.PEERS[peer].requirement)
+        (place / peers.STAMP).write_text(PEERS[peer].requirement)

@@ -52,14 +52,15 @@ def _as_value(name: str, value: Any, inside: tuple[int, ...]) -> Any:
     if isinstance(value, Mapping):
         # Keys need not be text, and text of two keys may agree: pairs, sorted by their JSON.
         pairs = [[_as_value(name, k, inner), _as_value(name, v, inner)] for k, v in value.items()]
-        return sorted(pairs, key=json.dumps)
+        return {"mapping": sorted(pairs, key=json.dumps)}
     if isinstance(value, list | tuple):
         return [_as_value(name, one, inner) for one in value]
     if isinstance(value, set | frozenset):
-        return sorted((_as_value(name, one, inner) for one in value), key=json.dumps)
+        return {"set": sorted((_as_value(name, one, inner) for one in value), key=json.dumps)}
     if inspect.isroutine(value) or inspect.isclass(value):
-        return _importable(name, value)
-    return [_importable(name, type(value)), _as_value(name, _state(name, value), inner)]
+        return {"defined": _importable(name, value)}
+    state = _as_value(name, _state(name, value), inner)
+    return {"object": _importable(name, type(value)), "state": state}
 
 
 def _state(name: str, value: Any) -> dict[str, Any]:
@@ -81,13 +82,13 @@ def _array(name: str, array: np.ndarray, inside: tuple[int, ...]) -> Any:
     if array.dtype.kind == "O":
         return _as_value(name, array.tolist(), inside)
     data = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
-    return [array.dtype.str, list(array.shape), data]
+    return {"array": data, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
 def _importable(name: str, value: Any) -> str:
-    """Where a class or function is defined. A lambda has no name that tells it from others."""
+    """Where a class or function is defined. A lambda or a closure is not identified by that."""
     qualified = getattr(value, "__qualname__", "<lambda>")
-    if "<lambda>" in qualified:
+    if "<lambda>" in qualified or getattr(value, "__closure__", None):
         raise _no_value(name, value)
     return f"{value.__module__}.{qualified}"
 

@@ -1,4 +1,4 @@
-"""Trees as arrays say what scikit-learn's say, and a damaged file is refused."""
+"""Trees as arrays predict what scikit-learn's predict, and a damaged file is refused."""
 
 import numpy as np
 import pytest
@@ -7,16 +7,18 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from nkcme.errors import ModelFileError
 from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(300, 4)).astype(np.float32)
-Y = X[:, 0] * X[:, 1] + RNG.normal(size=300)
+
+def table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 4)).astype(np.float32)
+    return x, x[:, 0] * x[:, 1] + rng.normal(size=n)
 
 
 @pytest.mark.parametrize(("leaves", "n_trees"), [(2, 1), (31, 40)])
 def test_they_predict_what_scikit_learn_predicts(leaves, n_trees):
-    model = HistGradientBoostingRegressor(max_iter=n_trees, max_leaf_nodes=leaves).fit(X, Y)
+    model = HistGradientBoostingRegressor(max_iter=n_trees, max_leaf_nodes=leaves).fit(*table())
     trees = BoostedTrees.of(model)
-    new = RNG.normal(size=(500, 4)).astype(np.float32)
+    new, _ = table(500, seed=1)
     np.testing.assert_allclose(trees.predict(new), model.predict(new), rtol=1e-5, atol=1e-5)
     again = BoostedTrees.from_arrays(trees.to_arrays(), 4)
     np.testing.assert_array_equal(again.predict(new), trees.predict(new))
@@ -24,8 +26,7 @@ def test_they_predict_what_scikit_learn_predicts(leaves, n_trees):
 
 
 def test_rows_on_a_threshold_go_the_same_way():
-    """Neighbours in single precision, between which the middle has no single precision of its own:
-    rounded up it would send both to the left."""
+    """Neighbours in single precision: their middle, rounded up, would send both to the left."""
     low = np.float32(1.0)
     high = np.nextafter(low, np.float32(2.0))
     x = np.repeat(np.array([low, high]), 50)[:, None]
@@ -55,7 +56,7 @@ def test_a_table_that_cannot_be_split_is_a_constant():
     ],
 )
 def test_damaged_trees_are_refused(name, change):
-    trees = BoostedTrees.of(HistGradientBoostingRegressor(max_iter=5).fit(X, Y)).to_arrays()
+    trees = BoostedTrees.of(HistGradientBoostingRegressor(max_iter=5).fit(*table())).to_arrays()
     with pytest.raises(ModelFileError):
         BoostedTrees.from_arrays(trees | {name: change(trees[name])}, 4)
     with pytest.raises(ModelFileError, match="complete"):

@@ -32,6 +32,12 @@ def test_a_recipe_cannot_be_changed_in_place():
         DEFAULT.embedding.n_atoms = 7
 
 
+def test_the_text_of_a_recipe_shows_what_was_changed():
+    assert repr(Recipe()) == "Recipe()"
+    changed = Recipe(n_folds=3, embedding=EmbeddingRecipe(n_atoms=7))
+    assert repr(changed) == "Recipe(n_folds=3, embedding=EmbeddingRecipe(n_atoms=7))"
+
+
 def test_json_keeps_a_recipe():
     recipe = dataclasses.replace(DEFAULT, n_folds=7, embedding=EmbeddingRecipe(hidden=(3, 4)))
     assert Recipe.from_config(json.loads(json.dumps(recipe.to_config()))) == recipe

@@ -1,4 +1,4 @@
-"""NKCME of several outputs: joint draws, joint density, and dependence that is known."""
+"""NKCME with several outputs: joint samples, joint density, and known dependence."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SMALL = presets.QUICK | {
 
 
 def factor_table(d: int, n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A common factor, whose loading on every second output is x: their correlation with the
-    others has the sign of x."""
+    """A common factor with loading x on every second output, whose correlation with the others has
+    the sign of x."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, n)
     loading = np.where(np.arange(d) % 2 == 0, 1.0, x[:, None])
@@ -36,7 +36,7 @@ def fitted(request):
     return NKCME(**SMALL).fit(X, y), request.param
 
 
-def test_draws_and_density_have_their_shapes(fitted):
+def test_shapes_of_samples_and_densities(fitted):
     model, d = fitted
     dist = model.predict_dist(np.array([[-0.5], [0.0], [0.5]]))
     assert dist.rvs(7, random_state=0).shape == model.sample(np.zeros((3, 1)), 7).shape == (7, 3, d)
@@ -47,7 +47,7 @@ def test_draws_and_density_have_their_shapes(fitted):
     assert len(np.unique(draws[:, 0], axis=0)) == 200  # of a continuous distribution
 
 
-def test_the_log_density_is_that_of_the_density_and_goes_on_where_that_ends(fitted):
+def test_the_log_density_does_not_underflow(fitted):
     model, d = fitted
     dist = model.predict_dist(np.array([[-0.5], [0.5]]))
     y = np.random.default_rng(0).normal(size=(6, d))
@@ -60,7 +60,7 @@ def test_the_log_density_is_that_of_the_density_and_goes_on_where_that_ends(fitt
     assert np.all(far < -1000)
 
 
-def test_the_sign_of_a_correlation_that_changes_with_x_is_found(fitted):
+def test_a_correlation_that_changes_sign_with_x_is_found(fitted):
     model, d = fitted
     draws = model.sample(np.array([[-0.9], [0.9]]), 2000, random_state=0)
     for k, sign in enumerate((-1, 1)):
@@ -70,7 +70,7 @@ def test_the_sign_of_a_correlation_that_changes_with_x_is_found(fitted):
             assert correlation[0, 2] > 0.5
 
 
-def test_the_moments_are_those_of_the_draws(fitted):
+def test_moments_agree_with_samples(fitted):
     model, d = fitted
     dist = model.predict_dist(np.array([[0.3]]))
     draws = dist.rvs(20_000, random_state=0)[:, 0]
@@ -80,7 +80,7 @@ def test_the_moments_are_those_of_the_draws(fitted):
     assert np.mean(np.all(draws <= 0.5, axis=1)) == pytest.approx(below, abs=0.02)
 
 
-def test_a_joint_density_of_two_outputs_integrates_to_one_also_far_from_zero():
+def test_a_joint_density_integrates_to_one_in_any_units():
     X, y = factor_table(2)
     location, scale = np.array([1e4, -3.0]), np.array([200.0, 0.01])
     model = NKCME(**SMALL).fit(X, location + scale * y)
@@ -92,21 +92,20 @@ def test_a_joint_density_of_two_outputs_integrates_to_one_also_far_from_zero():
     assert density.min() >= 0
 
 
-def test_knowing_x_is_worth_something_in_the_energy_score():
-    """And less than it is worth to who knows the truth."""
+def test_the_energy_score_lies_between_the_truth_and_the_marginal():
     problem = load_plane("banana")
     model = NKCME(**SMALL).fit(*problem.make(2000, seed=0))
     X, y = problem.make(500, seed=1)
-    blind = problem.make(200, seed=2)[1][:, None]
+    marginal = problem.make(200, seed=2)[1][:, None]
     true = problem.sample(X[:, 0], np.random.default_rng(3), 200)
     scores = [
         energy_score(y, draws).mean()
-        for draws in (true, model.sample(X, 200, random_state=0), np.repeat(blind, 500, axis=1))
+        for draws in (true, model.sample(X, 200, random_state=0), np.repeat(marginal, 500, axis=1))
     ]
     assert scores[0] - 0.005 < scores[1] < scores[0] + 0.2 * (scores[2] - scores[0])
 
 
-def test_the_ring_keeps_its_hole():
+def test_the_ring_has_a_hole():
     ring = load_plane("ring")
     model = NKCME(**presets.QUICK, random_state=0, epochs=60, verbose=False).fit(
         *ring.make(2000, seed=0)
@@ -118,7 +117,7 @@ def test_the_ring_keeps_its_hole():
 
 
 @pytest.mark.parametrize("center", ["none", "mean-scale", ["network"]], ids=str)
-def test_a_file_keeps_everything_centred_or_not(tmp_path, center):
+def test_a_saved_model_predicts_the_same(tmp_path, center):
     X, y = factor_table(3, n=200)
     model = NKCME(**SMALL | {"hidden": (8,), "epochs": 2, "center": center}).fit(X, y)
     model.save(tmp_path / "model")
@@ -128,7 +127,7 @@ def test_a_file_keeps_everything_centred_or_not(tmp_path, center):
         np.testing.assert_array_equal(ask(again), ask(model))
 
 
-def test_files_of_the_version_before_are_read_and_draw_atoms(tmp_path):
+def test_files_without_covariances_load_and_sample_atoms(tmp_path):
     X, y = factor_table(2, n=200)
     model = NKCME(**SMALL | {"hidden": (8,), "epochs": 2, "n_atoms": 30}).fit(X, y)
     model.save(tmp_path / "m")
@@ -145,7 +144,7 @@ def test_files_of_the_version_before_are_read_and_draw_atoms(tmp_path):
 
 
 @pytest.mark.parametrize("spread", [-1.0, np.nan])
-def test_a_spread_that_is_none_is_refused(tmp_path, spread):
+def test_covariances_that_are_not_positive_are_refused(tmp_path, spread):
     X, y = factor_table(2, n=200)
     model = NKCME(**SMALL | {"hidden": (8,), "epochs": 1, "n_atoms": 30}).fit(X, y)
     model.save(tmp_path / "m")
@@ -159,7 +158,7 @@ def test_a_spread_that_is_none_is_refused(tmp_path, spread):
         load(tmp_path / "m")
 
 
-def test_a_target_of_few_values_is_predicted_by_these_values():
+def test_a_target_with_few_values_is_predicted_by_those_values():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 1)), rng.integers(0, 2, (300, 2)).astype(float)
     model = NKCME(**SMALL).fit(X, y)

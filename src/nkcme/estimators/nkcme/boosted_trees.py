@@ -1,6 +1,6 @@
-"""Boosted trees as plain arrays: to be kept in a safe file, and asked by a compiled program.
+"""Boosted trees as plain arrays, for safe files and for prediction by a compiled program.
 
-scikit-learn's own objects can be stored only by pickle, or read only by trusting their insides.
+scikit-learn's own objects can be stored only by pickle.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from nkcme.errors import ModelFileError
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """A constant plus the sum of trees, whose nodes are laid end to end.
+    """A constant plus a sum of trees. The nodes of all trees are concatenated.
 
-    A row goes left where its feature is at most the threshold. A leaf is its own left and right.
+    A row goes left where its feature is at most the threshold. Both children of a leaf are the leaf
+    itself, so that every row can take `depth` steps.
     """
 
     baseline: float
-    roots: np.ndarray  # (n_trees,), the first node of each
+    roots: np.ndarray  # (n_trees,), the root of each
     feature: np.ndarray  # (n_nodes,)
     threshold: np.ndarray
     left: np.ndarray
@@ -35,7 +36,7 @@ class BoostedTrees:
 
     @classmethod
     def of(cls, model: Any) -> BoostedTrees:
-        """From a fitted HistGradientBoostingRegressor for numbers without holes."""
+        """The trees of a fitted HistGradientBoostingRegressor without missing values."""
         trees = [stage[0].nodes for stage in model._predictors]
         sizes = [len(nodes) for nodes in trees]
         roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
@@ -54,14 +55,14 @@ class BoostedTrees:
         )
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """The sum at rows (n, p) of single precision: (n,)."""
-        # Lengths are filled up to powers of two, so that few programs are compiled.
+        """Predictions (n,) at rows (n, p), in single precision."""
+        # Lengths are padded to powers of two, so that few programs are compiled.
         nodes = 1 << max(len(self.left) - 1, 1).bit_length()
         rows = 1 << max(len(x) - 1, 63).bit_length()
         room = partial(np.pad, pad_width=(0, nodes - len(self.left)))
-        # On the host, whatever the device: thousands of short steps in turn are not for a GPU.
+        # On the host: a GPU is slow at thousands of short steps in sequence.
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            said = _descend(
+            total = _descend(
                 np.pad(np.asarray(x, np.float32), ((0, rows - len(x)), (0, 0))),
                 self.roots.astype(np.int32),
                 room(self.feature.astype(np.int32)),
@@ -71,7 +72,7 @@ class BoostedTrees:
                 room(self.value.astype(np.float32)),
                 self.depth,
             )
-        return self.baseline + np.asarray(said, np.float64)[: len(x)]
+        return self.baseline + np.asarray(total, np.float64)[: len(x)]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return {
@@ -86,7 +87,7 @@ class BoostedTrees:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_features: int) -> BoostedTrees:
-        """From an untrusted file: no number in it can lead a row astray."""
+        """The trees of an untrusted file: every index in it is checked."""
         whole, real = ("roots", "feature", "left", "right"), ("head", "threshold", "value")
         if set(arrays) != {*whole, *real}:
             raise ModelFileError("the trees of the model file are not complete")
@@ -94,7 +95,7 @@ class BoostedTrees:
         if not all(
             arrays[n].dtype.kind == kind and arrays[n].ndim == 1 for ns, kind in kinds for n in ns
         ):
-            raise ModelFileError("the trees of the model file are of the wrong kind")
+            raise ModelFileError("the trees of the model file have the wrong types")
         n = len(arrays["left"])
         same = all(len(arrays[k]) == n for k in ("feature", "threshold", "right", "value"))
         inside = n > 0 and all(
@@ -104,7 +105,7 @@ class BoostedTrees:
         finite = all(np.isfinite(arrays[k]).all() for k in real)
         head = arrays["head"]
         if not (same and inside and finite and len(head) == 2 and 0 <= head[1] <= n):
-            raise ModelFileError("the trees of the model file lead nowhere")
+            raise ModelFileError("the trees of the model file have indices out of range")
         rest = {k: v for k, v in arrays.items() if k != "head"}
         return cls(baseline=float(head[0]), depth=int(head[1]), **rest)
 
@@ -120,8 +121,8 @@ def _descend(
     value: Array,
     depth: Array,
 ) -> Array:
-    """The sum of the leaves that rows (n, p) come to, tree after tree: a tree stays in the cache
-    while all rows go down it."""
+    """The sum of the leaves that rows (n, p) reach. The loop over trees is outermost: a tree stays
+    in the cache while all rows descend it."""
     rows = jnp.arange(len(x))
 
     def down(_: Array, node: Array) -> Array:
@@ -135,8 +136,8 @@ def _descend(
 
 
 def _rounded_down(threshold: np.ndarray) -> np.ndarray:
-    """In single precision, so that what is at most the threshold among numbers of single precision
-    stays the same."""
+    """In single precision, rounded so that comparisons with numbers of single precision do not
+    change."""
     with np.errstate(over="ignore"):
         near = threshold.astype(np.float32)
     return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near)

@@ -27,6 +27,18 @@ def constant(value: Any, reason: str, tuned_on: str) -> Any:
     return field(default=value, metadata={"reason": reason, "tuned_on": tuned_on})
 
 
+class _Constants:
+    """A dataclass whose text shows only what differs from the default."""
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)  # type: ignore[arg-type]
+            if getattr(self, f.name) != f.default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
 @dataclass(frozen=True)
 class StepRule:
     """Training steps for a table of n rows: ``steps * sqrt(n / rows)``, between two bounds.
@@ -44,8 +56,8 @@ class StepRule:
         return wanted // 100 * 100 or wanted
 
 
-@dataclass(frozen=True)
-class NetworkRecipe:
+@dataclass(frozen=True, repr=False)
+class NetworkRecipe(_Constants):
     """How the networks of a location model are built and trained, for tables of some size."""
 
     below_rows: int | None = constant(None, "The table sizes this recipe is for.", UCI)
@@ -91,8 +103,8 @@ LATE_NETWORKS = (
 )
 
 
-@dataclass(frozen=True)
-class BoostingRecipe:
+@dataclass(frozen=True, repr=False)
+class BoostingRecipe(_Constants):
     """Gradient boosting as a base of a location model."""
 
     n_trees: int = constant(400, "With a rate of 0.1, more trees change little.", UCI)
@@ -111,8 +123,8 @@ class BoostingRecipe:
         return int(np.clip(n_rows // self.rows_per_leaf, self.least_leaves, self.most_leaves))
 
 
-@dataclass(frozen=True)
-class LocationRecipe:
+@dataclass(frozen=True, repr=False)
+class LocationRecipe(_Constants):
     """The location model: a cross-fitted stack of networks and gradient boosting."""
 
     early: tuple[NetworkRecipe, ...] = constant(
@@ -160,8 +172,8 @@ class LocationRecipe:
         }
 
 
-@dataclass(frozen=True)
-class EmbeddingRecipe:
+@dataclass(frozen=True, repr=False)
+class EmbeddingRecipe(_Constants):
     """The network that gives the weights, and the atoms that carry them."""
 
     hidden: tuple[int, ...] = constant((64, 64, 64), "Three layers of 128 are no better.", TOY)
@@ -215,8 +227,8 @@ class EmbeddingRecipe:
         return self.n_atoms if n_outputs == 1 else self.n_atoms_several_outputs
 
 
-@dataclass(frozen=True)
-class Recipe:
+@dataclass(frozen=True, repr=False)
+class Recipe(_Constants):
     """Every constant of the default of `NKCME` that is not one of its parameters.
 
     `NKCME` takes a recipe; with None it uses `DEFAULT`. Change single values with

@@ -1,0 +1,1 @@
+"""The command line of the benchmarks: it parses arguments and calls the other packages."""

@@ -1,0 +1,213 @@
+"""The commands that run the paper's experiments and write the page of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nkcme.cli.running import FAILED, say
+
+RowsPath = Annotated[
+    Path,
+    typer.Option("--rows", metavar="DIRECTORY", help="The directory of the result rows."),
+]
+Methods = Annotated[
+    str,
+    typer.Option(
+        "--methods",
+        metavar="NAMES",
+        help="Only these methods, comma-separated.",
+        show_default="all",
+    ),
+]
+Sets = Annotated[
+    str,
+    typer.Option(
+        "--sets", metavar="NAMES", help="Only these data sets, comma-separated.", show_default="all"
+    ),
+]
+_ROWS = Path("results/bench")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this module to the command line."""
+    for command, example in (
+        (toy, "toy --quick"),
+        (uci, "uci --sets boston,energy --methods nkcme,mdn"),
+        (outputs, "outputs --sets ring --seeds 2"),
+        (scaling, "scaling --sets 1000,10000"),
+        (rl, "rl --envs CartPole-v1 --agents fuse,dqn"),
+        (page, "page --out docs/benchmarks.md"),
+    ):
+        app.command(epilog=f"Example: python -m benchmarks {example}")(command)
+
+
+def toy(
+    methods: Methods = "",
+    sets: Sets = "",
+    seeds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the first N seeds.", show_default="10, or 2"),
+    ] = None,
+    rows: RowsPath = _ROWS,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="A shortened version: at most 4,000 training steps, two seeds."
+        ),
+    ] = False,
+) -> None:
+    """Score every method on the paper's toy data.
+
+    Finished runs are not run again, so a stopped benchmark continues where it was stopped. A run
+    that fails is recorded, and the exit status is then 1.
+    """
+    from benchmarks.experiments import specs
+
+    _run(specs.toy_cells(quick=quick), rows, methods, sets, seeds)
+
+
+def uci(
+    methods: Methods = "",
+    sets: Sets = "",
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Only the first N folds.", show_default="all published"
+        ),
+    ] = None,
+    peers: Annotated[
+        bool,
+        typer.Option(
+            "--peers",
+            help="Also run NGBoost, quantile-forest and Treeffuser, each installed into a separate "
+            "environment.",
+        ),
+    ] = False,
+    rows: RowsPath = _ROWS,
+) -> None:
+    """Score every method on the UCI sets' published folds.
+
+    Year is run only when it is named. The data come from where `nkcme data` finds them. A stopped
+    benchmark continues where it was stopped, as with toy.
+    """
+    from benchmarks.experiments import specs
+
+    cells = [*specs.uci_cells(), *(specs.peer_cells() if peers else [])]
+    _run(cells, rows, methods, sets, folds)
+
+
+def outputs(
+    methods: Methods = "",
+    sets: Sets = "",
+    seeds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the first N seeds.", show_default="5"),
+    ] = None,
+    rows: RowsPath = _ROWS,
+) -> None:
+    """Score joint predictions of two dependent outputs.
+
+    The true dependence is known, and a spline flow is scored beside our recipes.
+
+    A stopped benchmark continues where it was stopped, as with toy.
+    """
+    from benchmarks.experiments import specs
+
+    _run(specs.outputs_cells(), rows, methods, sets, seeds)
+
+
+def scaling(methods: Methods = "", sets: Sets = "", rows: RowsPath = _ROWS) -> None:
+    """Time fits and predictions on tables of growing length.
+
+    The data sets are numbers of rows, and "generated": the paper's recipe for its largest table,
+    Year, on a generated table of that size. A stopped benchmark continues where it was stopped, as
+    with toy.
+    """
+    from benchmarks.experiments import specs
+
+    _run([*specs.scaling_cells(), *specs.year_cells()], rows, methods, sets)
+
+
+def rl(
+    preset: Annotated[
+        str, typer.Option(metavar="NAME", help="The paper's recipes (paper) or ours (tuned).")
+    ] = "paper",
+    envs: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Only these environments, comma-separated.",
+            show_default="the paper's three",
+        ),
+    ] = "",
+    agents: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Only these agents, comma-separated.",
+            show_default="all of the preset",
+        ),
+    ] = "",
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="The seeds 0 to N - 1.")] = 10,
+    steps: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Training steps of each agent.")
+    ] = 500_000,
+    rows: RowsPath = _ROWS,
+) -> None:
+    """Train the paper's agents in its environments.
+
+    All seeds of an agent train as one program. A stopped benchmark continues where it was stopped,
+    as with toy, and with a larger --seeds only the additional seeds are trained.
+    """
+    from benchmarks.experiments.rl_specs import rl_cells
+
+    cells = rl_cells(preset, envs=_names(envs), agents=_names(agents), n_seeds=seeds, n_steps=steps)
+    _run(cells, rows)
+
+
+def page(
+    rows: RowsPath = _ROWS,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The page; its figures go to images/ beside it.")
+    ] = Path("docs/benchmarks.md"),
+) -> None:
+    """Write the page of results from the rows; runs nothing.
+
+    benchmark-causes.json beside the page has the causes of scores that are worse than the paper's.
+    """
+    from benchmarks.experiments.rows import Rows
+    from benchmarks.pages.document import write_page
+
+    write_page(Rows(rows, say), out)
+    print(f"Wrote {out}")
+
+
+def _names(text: str) -> list[str]:
+    """The names of a comma-separated list."""
+    return [name for name in text.split(",") if name]
+
+
+def _run(
+    cells: list[Any], rows: Path, methods: str = "", sets: str = "", n_runs: int | None = None
+) -> None:
+    """Run the chosen cells and print their tables; exits with 1 where a run failed."""
+    from benchmarks.experiments.cell import choose
+    from benchmarks.experiments.rows import Rows
+    from benchmarks.experiments.run import run_cells
+    from benchmarks.pages.page import result_text
+
+    chosen = choose(cells, methods=_names(methods), sets=_names(sets), n_runs=n_runs)
+    store = Rows(rows, say)
+    tally = run_cells(chosen, store, say)
+    print(result_text(chosen, store))
+    if tally.already_there:
+        say(f"{tally.already_there} of {tally.cells} cells were already finished and not run again")
+    if tally.failed:
+        say(
+            f"{tally.failed} of {tally.run} runs failed; their rows in {rows} have the errors. "
+            "Run the command again to retry them"
+        )
+        raise typer.Exit(FAILED)

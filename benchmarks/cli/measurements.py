@@ -1,0 +1,130 @@
+"""The commands that measure speed, check the default on other tables, and draw illustrations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nkcme.errors import NkcmeError
+
+Out = Annotated[
+    Path, typer.Option("--out", metavar="DIRECTORY", help="The directory of the result file.")
+]
+Images = Annotated[
+    Path, typer.Option("--images", metavar="DIRECTORY", help="The directory of the figures.")
+]
+Repeats = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Measure N times and report the median.")
+]
+_OUT, _IMAGES = Path("results"), Path("docs/images")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this module to the command line."""
+    for name, command, example in (
+        ("speed", speed, "speed --repeats 3"),
+        ("rl-speed", rl_speed, "rl-speed --whole"),
+        ("table-sizes", table_sizes, "table-sizes --sizes 300"),
+        ("small-tables", small_tables, "small-tables --folds 6"),
+        ("risk", risk, "risk"),
+        ("figures", figures, "figures"),
+    ):
+        app.command(name, epilog=f"Example: python -m benchmarks {example}")(command)
+
+
+def speed(repeats: Repeats = 5, out: Out = _OUT) -> None:
+    """Measure the speed of training against a plain loop.
+
+    The plain loop does the same training, in a jitted step that Python calls. Also measures the
+    start of a new process, prediction of a million rows, one fit, and the time to reach the paper's
+    scores. Takes several minutes. Writes speed-DEVICE.json.
+    """
+    from benchmarks.speed.training import main
+
+    main(repeats, out)
+
+
+def rl_speed(
+    repeats: Repeats = 5,
+    plain_steps: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Timed steps of the plain loop.")
+    ] = 400,
+    our_steps: Annotated[
+        tuple[int, int],
+        typer.Option(metavar="N M", help="Two lengths of our training; their difference counts."),
+    ] = (2000, 8000),
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Also time a run of full length with evaluations.")
+    ] = False,
+    out: Out = _OUT,
+) -> None:
+    """Measure the speed of agents against a plain loop.
+
+    Ten agents train side by side; the plain loop does the same training, in a jitted step that
+    Python calls. Takes minutes. Writes rl-speed-DEVICE.json.
+    """
+    if not 0 < our_steps[0] < our_steps[1]:
+        raise NkcmeError(f"--our-steps needs two increasing numbers of steps; got {our_steps}")
+    from benchmarks.speed.agents import main
+
+    main(repeats, plain_steps, our_steps, whole, out)
+
+
+def table_sizes(
+    sizes: Annotated[
+        str, typer.Option(metavar="NUMBERS", help="Numbers of rows, comma-separated.")
+    ] = "300,500000",
+    out: Out = _OUT,
+) -> None:
+    """Time and score NKCME() on small and large tables.
+
+    Writes table-sizes-DEVICE.json.
+    """
+    try:
+        numbers = [int(size) for size in sizes.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise NkcmeError(f"--sizes needs numbers of rows, as 300,500000; got {sizes!r}")
+    from benchmarks.checks.table_sizes import main
+
+    main(numbers, out)
+
+
+def small_tables(
+    folds: Annotated[
+        int, typer.Option(metavar="N", min=2, help="The first N folds of each set.")
+    ] = 6,
+    out: Out = _OUT,
+) -> None:
+    """Score one network and the paper's recipe on few rows.
+
+    The UCI sets come from where `nkcme data` finds them. Takes minutes. Writes
+    small-tables-DEVICE.json.
+    """
+    from benchmarks.checks.small_tables import main
+
+    main(folds, out)
+
+
+def risk(out: Out = _OUT, images: Images = _IMAGES) -> None:
+    """Compare return distributions with Q-values under risk.
+
+    Trains agents where a risky path has the higher mean return. Writes rl-risk.json and draws
+    risky-path.png.
+    """
+    from benchmarks.illustrations.risky_path import main
+
+    main(out, images)
+
+
+def figures(images: Images = _IMAGES) -> None:
+    """Draw the figures of the README and of docs/idea.md.
+
+    Trains small models. Draws readme.png and idea.png.
+    """
+    from benchmarks.illustrations.overview import main
+
+    main(images)

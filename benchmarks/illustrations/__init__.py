@@ -1,0 +1,1 @@
+"""Figures of the README and the documentation that need a trained model."""
