@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 from scipy.stats import norm
+from threadpoolctl import threadpool_limits
 
 from nkcme import KernelCME
 from nkcme.errors import ModelFileError, NkcmeError
@@ -14,6 +15,13 @@ from nkcme.estimators import kernel_cme as kernel
 
 SLOPE, DEVIATION = np.array([1.0, -0.5]), 0.6
 NEW = np.array([[0.0, 0.0], [0.8, 0.3], [-0.5, 1.0]])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """The systems are small. On a busy machine most of the time is spent waiting for threads."""
+    with threadpool_limits(1):
+        yield
 
 
 def linear_gaussian(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

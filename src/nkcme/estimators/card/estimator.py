@@ -52,8 +52,8 @@ class CARD(GradientTrainedEstimator):
     activation : {"relu", "silu", "gelu", "tanh"}
         Activation of the conditional mean. The noise network uses softplus.
     mean_epochs : int or None
-        Passes over the data for the conditional mean: floor(n / batch_size) * mean_epochs steps.
-        None: 2,000 steps up to 5,000 rows, more for more rows.
+        Passes of floor(n / batch_size) steps for the conditional mean. None: 2,000 steps, more for
+        tables above 5,000 rows.
     mean_fraction : float
         Share of rows, chosen at random, that the conditional mean is trained on. On the other rows
         its residuals are as large as on new ones, so the diffusion learns a spread that is not too
@@ -65,14 +65,11 @@ class CARD(GradientTrainedEstimator):
     n_draws : int
         Samples per row in a predicted distribution.
     epochs : int or None
-        Passes over the data for the noise network. None: five times the default steps of the
-        conditional mean.
-    learning_rate : float
-        Step size of AdamW at the start of each of the two trainings.
-    weight_decay : float
-        Weight decay of AdamW.
-    beta2 : float
-        Decay rate of AdamW's second moment.
+        Passes of floor(n / batch_size) steps for the noise network. None: five times the default
+        of the conditional mean.
+    learning_rate, weight_decay, beta2 : float
+        AdamW's step size at the start of each of the two trainings, weight decay, and decay rate of
+        the second moment.
     schedule : {"cosine", "constant"}
         Learning-rate schedule of each training.
     batch_size : int
@@ -87,8 +84,7 @@ class CARD(GradientTrainedEstimator):
     verbose : bool or "auto"
         Progress on standard error; "auto" where it is a terminal.
     checkpoint : path or None
-        A file that keeps the state of training. A fit that was killed continues from it and gives
-        the bits of an uninterrupted one.
+        A file that keeps the state of training. A killed fit continues from it to the same bits.
 
     Attributes
     ----------

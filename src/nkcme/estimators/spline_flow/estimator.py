@@ -83,19 +83,14 @@ class SplineFlow(GradientTrainedEstimator):
         Widths of the hidden layers of each spline's network. All are the same.
     activation : {"relu", "silu", "gelu", "tanh"}
         Activation of the networks.
-    learning_rate : float
-        Step size of AdamW at the start.
-    weight_decay : float
-        Weight decay of AdamW.
-    beta2 : float
-        Decay rate of AdamW's second moment.
+    learning_rate, weight_decay, beta2 : float
+        AdamW's step size at the start, weight decay, and decay rate of the second moment.
     schedule : {"cosine", "constant"}
         Learning-rate schedule.
     batch_size : int
         Rows per gradient step, drawn with replacement.
     epochs : int or None
-        Passes over the data: floor(n / batch_size) * epochs steps. None: 2,000 steps up to 5,000
-        rows, more for more rows.
+        Passes of floor(n / batch_size) steps. None: 2,000 steps, more for tables above 5,000 rows.
     standardize : bool
         Standardise X and y for training; predictions are in the original units.
     validation_fraction : float
@@ -109,8 +104,7 @@ class SplineFlow(GradientTrainedEstimator):
     verbose : bool or "auto"
         Progress on standard error; "auto" where it is a terminal.
     checkpoint : path or None
-        A file that keeps the state of training. A fit that was killed continues from it and gives
-        the bits of an uninterrupted one.
+        A file that keeps the state of training. A killed fit continues from it to the same bits.
 
     Attributes
     ----------
