@@ -29,7 +29,7 @@ class CARD(GradientTrainedEstimator):
     `fit` takes the two steps of Han, Zheng and Zhou (2022), with A_t = prod_{s <= t} (1 - beta_s):
 
     1. Train a network f(x) on the squared error, on a share ``mean_fraction`` of the rows.
-    2. Train a network e(x, f(x), y_t, t) to predict the noise e in the noised target
+    2. Train a network g(x, f(x), y_t, t) to predict the noise e ~ N(0, 1) in the noised target
        y_t = sqrt(A_t) y + (1 - sqrt(A_t)) f(x) + sqrt(1 - A_t) e, at random steps t, by the squared
        error (their Algorithm 1).
 
