@@ -10,8 +10,9 @@ from benchmarks.experiments.cell import Cell
 from nkcme.errors import NkcmeError
 from nkcme.parameter_checks import need_one_of
 from nkcme.rl.agents import Agent
+from nkcme.rl.agents.base import agent_from_config
+from nkcme.rl.curve import N_POINTS
 from nkcme.rl.presets import ENVIRONMENTS, N_STEPS, PRESETS, preset
-from nkcme.rl.result import N_POINTS, agent_from_config
 from nkcme.rl.settings import Settings
 
 EXPERIMENT = "rl"

@@ -19,7 +19,9 @@ from benchmarks.timing import timed
 from nkcme.report.plots import BLUE, INK, ORANGE, VERMILION, picture
 from nkcme.rl import DQN, NKDQN, Result, Settings, train
 from nkcme.rl.play import play
-from nkcme.rl.risky_path import ACTIONS, FORK, TwoRoads, returns
+from nkcme.rl.risky_path import ACTIONS, FORK
+from nkcme.rl.risky_path import RiskyPath as TwoRoads
+from nkcme.rl.risky_path import return_distribution as returns
 
 N_SEEDS, N_EPISODES, RISK = 8, 1000, 0.1
 

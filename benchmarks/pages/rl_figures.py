@@ -16,8 +16,8 @@ from benchmarks.pages.bootstrap import Estimate
 from benchmarks.pages.rl_section import summaries
 from benchmarks.pages.summary import Summary
 from nkcme.report.plots import BLUE, GREEN, INK, ORANGE, PINK, VERMILION, picture
+from nkcme.rl.curve import thin
 from nkcme.rl.presets import ENVIRONMENTS
-from nkcme.rl.result import thin
 
 if TYPE_CHECKING:
     from nkcme.report.plots import Axes

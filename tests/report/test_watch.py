@@ -9,7 +9,7 @@ from nkcme.errors import NkcmeError
 from nkcme.report import plots
 from nkcme.report.agent_plots import action_names, draw_curves, film_episode, foreseen
 from nkcme.rl.play import frames, record, stage
-from nkcme.rl.risky_path import TwoRoads
+from nkcme.rl.risky_path import RiskyPath as TwoRoads
 from support.agents_at_hand import hardly_trained
 
 

@@ -1,4 +1,4 @@
-"""Environments: gymnax's dynamics are Gymnasium's, and what neither loop can use is refused."""
+"""Environments: gymnax and Gymnasium agree; environments that no loop can use are refused."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from nkcme.errors import NkcmeError
 from nkcme.rl import envs
 from nkcme.rl.envs import Compiled, Hosted, make
+from nkcme.rl.risky_path import RiskyPath
 
 # For each: the state that Gymnasium keeps, and a policy that makes episodes end as they can.
 STATES = {
@@ -29,40 +30,40 @@ LIMITS = {"CartPole-v1": 500, "Acrobot-v1": 500, "MountainCar-v0": 200}
 
 
 @partial(jax.jit, static_argnums=(0, 2))
-def rollout(env, key, n, clever):
-    """n steps by the policy, where ``clever`` says so, or at random: states, actions and steps."""
+def rollout(env, key, n, by_policy):
+    """Take n steps, by the policy where ``by_policy`` is set and otherwise at random."""
 
     def step(carry, inputs):
         state, observation = carry
-        key, by_policy = inputs
+        key, use_policy = inputs
         action_key, step_key = jax.random.split(key)
         action = jax.random.randint(action_key, (), 0, env.n_actions)
         if env.name in POLICIES:
-            action = jnp.where(by_policy, POLICIES[env.name](observation), action)
-        after, came = env.step(step_key, state, action)
-        return (after, came.observation), (state, observation, action, came)
+            action = jnp.where(use_policy, POLICIES[env.name](observation), action)
+        after, taken = env.step(step_key, state, action)
+        return (after, taken.observation), (state, observation, action, taken)
 
     start = env.reset(jax.random.fold_in(key, 0))
-    return jax.lax.scan(step, start, (jax.random.split(key, n), clever))[1]
+    return jax.lax.scan(step, start, (jax.random.split(key, n), by_policy))[1]
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_gymnax_steps_as_gymnasium_does(name):
-    """From each state that gymnax comes to: where the same action leads, what it brings, and
-    whether that is an end and of which kind. Gymnasium counts its steps on its own."""
+def test_gymnax_and_gymnasium_take_the_same_steps(name):
+    """From each state that gymnax reaches, both give the same observation, reward and kind of end
+    for the same action. Gymnasium counts its own steps."""
     compiled, hosted = Compiled(name), Hosted(name)
     assert compiled.n_actions == hosted.n_actions
     assert compiled.observation_size == hosted.observation_size
     assert compiled.max_steps == LIMITS[name]
     n = 1500
-    clever = jnp.arange(n) < 900
-    states, observations, actions, came = jax.device_get(
-        rollout(compiled, jax.random.key(0), n, clever)
+    by_policy = jnp.arange(n) < 900
+    states, observations, actions, taken = jax.device_get(
+        rollout(compiled, jax.random.key(0), n, by_policy)
     )
-    ends = np.flatnonzero(came.terminated | came.truncated)
-    assert not np.any(came.terminated & came.truncated)
-    assert came.terminated.any()
-    assert came.truncated.any()
+    ends = np.flatnonzero(taken.terminated | taken.truncated)
+    assert not np.any(taken.terminated & taken.truncated)
+    assert taken.terminated.any()
+    assert taken.truncated.any()
 
     core, ours = hosted._env.unwrapped, []
     of_state = np.stack(STATES[name](states), axis=1).astype(np.float64)
@@ -73,50 +74,57 @@ def test_gymnax_steps_as_gymnasium_does(name):
         ours.append((*final, reward, terminated, truncated))
         if terminated or truncated:
             hosted.reset()
-    theirs = np.column_stack([came.final, came.reward, came.terminated, came.truncated])
+    theirs = np.column_stack([taken.final, taken.reward, taken.terminated, taken.truncated])
     np.testing.assert_allclose(theirs, np.array(ours, float), rtol=2e-5, atol=2e-5)
 
-    # What is acted on next is where the action led, or a new episode's beginning.
-    going = np.ones(n, bool)
-    going[ends] = False
-    np.testing.assert_allclose(came.observation[going], came.final[going], rtol=1e-5, atol=1e-7)
-    np.testing.assert_array_equal(came.observation[:-1], observations[1:])
-    assert np.all(np.abs(came.observation[ends] - came.final[ends]).max(axis=1) > 1e-3)
+    # The next observation is the one that the action led to, or the first of a new episode.
+    running = np.ones(n, bool)
+    running[ends] = False
+    np.testing.assert_allclose(
+        taken.observation[running], taken.final[running], rtol=1e-5, atol=1e-7
+    )
+    np.testing.assert_array_equal(taken.observation[:-1], observations[1:])
+    assert np.all(np.abs(taken.observation[ends] - taken.final[ends]).max(axis=1) > 1e-3)
     lengths = np.diff(ends, prepend=-1)
-    assert np.all((lengths == LIMITS[name]) == came.truncated[ends])
+    assert np.all((lengths == LIMITS[name]) == taken.truncated[ends])
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_episodes_begin_as_gymnasiums_do(name):
-    """The same distribution over first observations: equal ranges, by many draws."""
+def test_first_observations_have_the_same_distribution(name):
+    """Their quantiles over many episodes agree."""
     first = jax.vmap(lambda k: Compiled(name).reset(k)[1])(jax.random.split(jax.random.key(0), 400))
     hosted = Hosted(name)
     theirs = np.stack([hosted.reset(seed) for seed in range(400)])
     for q in (0.02, 0.5, 0.98):
-        # Angles are observed by cosines, too, which vary by 0.005 only.
+        # Some observations are cosines of angles, which vary by 0.005 only.
         close = np.abs(np.quantile(first, q, axis=0) - np.quantile(theirs, q, axis=0))
         assert np.all(close < 0.025), (q, close)
 
 
 @pytest.mark.parametrize("name", ["Breakout-MinAtar", "SpaceInvaders-MinAtar"])
-def test_minatar_runs(name):
+def test_minatar_games_are_compiled(name):
     env = make(name)
     assert isinstance(env, Compiled)
     n = 300
-    _, observations, _, came = rollout(env, jax.random.key(1), n, jnp.zeros(n, bool))
+    _, observations, _, taken = rollout(env, jax.random.key(1), n, jnp.zeros(n, bool))
     assert observations.shape == (n, env.observation_size)
     assert env.observation_size == np.prod(env.observation_shape)
     assert set(np.unique(observations)) == {0.0, 1.0}
-    assert came.terminated.any()
-    assert not np.any(came.terminated & came.truncated)
-    assert np.all(np.isfinite(came.reward))
+    assert taken.terminated.any()
+    assert not np.any(taken.terminated & taken.truncated)
+    assert np.all(np.isfinite(taken.reward))
 
 
-def test_gymnax_is_preferred_and_gymnasium_has_the_rest():
+def test_gymnax_is_preferred_to_gymnasium():
     assert make("CartPole-v1") == Compiled("CartPole-v1")
     assert hash(make("CartPole-v1")) == hash(Compiled("CartPole-v1"))
     assert isinstance(make("CartPole-v1", backend="gymnasium"), Hosted)
     assert isinstance(make("CartPole-v1", backend="gymnax"), Compiled)
+
+
+def test_the_environment_of_this_package_has_a_name():
+    assert make("RiskyPath") == RiskyPath()
+    assert make("TwoRoads") == RiskyPath()  # in files of earlier versions
 
 
 def one_line(error) -> str:
@@ -133,7 +141,7 @@ class Strange(gymnasium.Env):
 BOX = gymnasium.spaces.Box(-1, 1, (2,))
 
 
-def test_what_the_agents_cannot_use_is_refused():
+def test_environments_without_discrete_actions_or_vector_observations_are_refused():
     spaces = gymnasium.spaces
     with pytest.raises(NkcmeError) as error:
         make("Pendulum-v1", backend="gymnasium")
@@ -163,7 +171,7 @@ def test_unknown_backends_are_refused():
         make("CartPole-v1", "x")
 
 
-def test_what_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):
+def test_a_missing_library_is_named_with_how_to_install_it(monkeypatch):
     missing = {"gymnax"}
     monkeypatch.setattr(envs, "_has", lambda library: library not in missing)
     with pytest.raises(NkcmeError) as error:
@@ -176,9 +184,9 @@ def test_what_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):
         make("CartPole-v1")
 
 
-def test_hosted_actions_begin_where_the_space_does_and_ends_are_told_apart():
+def test_hosted_actions_start_where_the_space_does_and_ends_are_distinguished():
     class Later(gymnasium.Env):
-        """Actions 3 and 4; the third step both terminates and hits a limit."""
+        """Actions 3 and 4; the third step both terminates and reaches a time limit."""
 
         action_space = gymnasium.spaces.Discrete(2, start=3)
         observation_space = gymnasium.spaces.Box(-9, 9, (2, 2))

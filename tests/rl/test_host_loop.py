@@ -1,8 +1,7 @@
-"""The loop through Gymnasium: the same agents, results and refusals."""
+"""The loop through Gymnasium: the same agents and results as the compiled loop."""
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 
 import gymnasium
@@ -10,9 +9,11 @@ import numpy as np
 import pytest
 
 from nkcme.errors import NkcmeError, TrainingError
-from nkcme.rl import DQN, NKDQN, Settings, load, make, train
-from nkcme.rl import finite_rewards as known
+from nkcme.rl import DQN, NKDQN, Settings, finite_rewards, load, make, train
 from nkcme.rl.envs import Hosted
+from nkcme.rl.play import record
+from support.agents_at_hand import untrained
+from support.training_runs import Listener
 
 SETTINGS = Settings(
     n_steps=200,
@@ -28,7 +29,7 @@ FUSE = NKDQN(n_atoms=9, support=(-10.0, 50.0))
 
 
 class Stay(gymnasium.Env):
-    """One state, a reward of 1 and from step ``change`` on of -0.5, cut off every 4 steps."""
+    """One state; a reward of 1, and -0.5 after step ``change``; truncated every 4 steps."""
 
     action_space = gymnasium.spaces.Discrete(2)
     observation_space = gymnasium.spaces.Box(-1, 1, (1,))
@@ -47,17 +48,6 @@ class Stay(gymnasium.Env):
         return np.ones(1), reward, False, self.t == 4, {}
 
 
-class Listener:
-    def __init__(self, interrupt_after=None):
-        self.steps, self.after = [], interrupt_after
-
-    def update(self, step, values):
-        assert set(values) >= {"return", "loss"}
-        self.steps.append(step)
-        if len(self.steps) == self.after:
-            signal.raise_signal(signal.SIGINT)
-
-
 @pytest.fixture(scope="module")
 def cartpole():
     listener = Listener()
@@ -65,35 +55,31 @@ def cartpole():
     return train(env, FUSE, SETTINGS, seeds=[3, 4], progress=listener), listener
 
 
-def test_a_run_gives_what_the_compiled_loop_gives(cartpole):
+def test_the_result_describes_the_run(cartpole):
     result, listener = cartpole
     assert result.curve.step.tolist() == [50, 100, 150, 200]
     assert result.curve.returns.shape == (4, 2)
-    assert result.curve.returns.min() >= 8.0  # no pole falls sooner
+    assert result.curve.returns.min() >= 8.0  # the pole never falls sooner
     assert (result.env_name, result.n_actions, result.observation_size) == ("CartPole-v1", 2, 4)
     assert (result.n_steps, result.interrupted, result.seeds) == (200, False, (3, 4))
     assert listener.steps == [25, 50, 75, 100, 125, 150, 175, 200]
+    assert set(listener.updates[0][1]) == {"return", "loss"}
     assert not np.allclose(result.network(0).layers[0].weight, result.network(1).layers[0].weight)
     assert result.act(np.zeros((3, 4))).shape == (3,)
 
 
-def test_an_agent_of_one_seed_is_the_same_in_any_company(cartpole):
+def test_a_seed_gives_the_same_agent_alone_and_among_others(cartpole):
     alone = train(make("CartPole-v1", backend="gymnasium"), FUSE, SETTINGS, seeds=[4])
     np.testing.assert_array_equal(alone.curve.returns[:, 0], cartpole[0].curve.returns[:, 1])
 
 
-def test_the_same_file_plays_in_both(tmp_path):
-    """Trained in gymnax, saved, loaded: it acts in Gymnasium as it does on gymnax's arrays."""
-    trained = train("CartPole-v1", DQN(), replace(SETTINGS, n_steps=50, prefill=50))
-    trained.save(tmp_path / "agent")
-    loaded = load(tmp_path / "agent")
-    env = make(loaded.env_name, backend="gymnasium")
-    observation, seen, actions = env.reset(0), [], []
-    for _ in range(8):
-        seen.append(observation)
-        actions.append(int(loaded.act(observation)[0]))
-        observation = env.step(actions[-1])[0]
-    assert trained.act(np.stack(seen)).tolist() == actions
+def test_saved_agents_play_in_gymnasium(tmp_path):
+    agents = untrained(DQN(), observation_size=4)
+    agents.save(tmp_path / "agents")
+    env = make("CartPole-v1", backend="gymnasium")
+    episode = record(load(tmp_path / "agents"), env, seed=3)
+    assert episode.actions.tolist() == agents.act(episode.observations).tolist()
+    assert len(episode.actions) >= 8
 
 
 @pytest.fixture(scope="module")
@@ -102,27 +88,28 @@ def long():
 
 
 def test_values_are_learned_through_time_limits(long):
-    """A reward of 1 for ever is worth 1 / (1 - gamma), cut off or not."""
+    """A reward of 1 in every step is worth 1 / (1 - gamma), truncated or not."""
     result = train(Hosted("stay", Stay()), DQN(), long)
     for returns in result.return_distribution([1.0]):
         np.testing.assert_allclose(returns.mean(), 2.0, atol=0.15)
     assert result.curve.returns[-1, 0] == 4.0
 
 
-def test_a_reward_that_comes_late_is_learned_as_by_the_general_loss(monkeypatch):
+def test_an_unseen_reward_extends_the_reward_support(monkeypatch):
+    """The result is that of the general loss."""
     agent = NKDQN(n_atoms=9, support=(-50.0, 100.0))
-    # 100 steps before, and among the first 50 come evaluations of 4 steps.
+    # The reward changes after the 100 random steps and 30 steps of training.
     run = lambda: train(Hosted("stay", Stay(change=130)), agent, SETTINGS)  # noqa: E731
-    real, asked = known.outcomes, []
+    real, calls = finite_rewards.reward_support, []
 
     def watched(rewards, settings):
-        asked.append(rewards.tolist())
+        calls.append(rewards.tolist())
         return real(rewards, settings)
 
-    monkeypatch.setattr(known, "outcomes", watched)
+    monkeypatch.setattr(finite_rewards, "reward_support", watched)
     constants = run()
-    assert asked == [[1.0], [-0.5, 1.0]]
-    monkeypatch.setattr(known, "outcomes", lambda *_: None)
+    assert calls == [[1.0], [-0.5, 1.0]]
+    monkeypatch.setattr(finite_rewards, "reward_support", lambda *_: None)
     general = run()
     for ours, theirs in zip(
         constants.return_distribution([1.0]), general.return_distribution([1.0]), strict=True
@@ -131,13 +118,11 @@ def test_a_reward_that_comes_late_is_learned_as_by_the_general_loss(monkeypatch)
 
 
 @pytest.mark.parametrize(("after", "done", "seeds"), [(2, 100, 1), (4, 200, 1), (5, 200, 1)])
-def test_ctrl_c_ends_at_the_next_evaluation_with_what_was_learned(after, done, seeds):
-    """Also where it comes with the last evaluation of a seed: the others are not begun. Of a
-    later seed that was cut short nothing is kept, for it would cut the curves of the others."""
-    listener = Listener(interrupt_after=after)
-    before = signal.getsignal(signal.SIGINT)
+def test_ctrl_c_ends_the_run_at_the_next_evaluation(after, done, seeds):
+    """After the last evaluation of a seed, the next seed is not begun. An unfinished later seed is
+    dropped, because it would shorten the curves of the others."""
+    listener = Listener(press_after=after)
     result = train(Hosted("stay", Stay()), DQN(), SETTINGS, seeds=3, progress=listener)
-    assert signal.getsignal(signal.SIGINT) is before
     assert len(listener.steps) == after
     assert result.interrupted
     assert result.n_steps == done
@@ -145,25 +130,25 @@ def test_ctrl_c_ends_at_the_next_evaluation_with_what_was_learned(after, done, s
     assert result.curve.returns.shape == (done // 50, seeds)
 
 
-def test_ctrl_c_with_the_last_evaluation_of_all_interrupts_nothing():
+def test_ctrl_c_at_the_last_evaluation_interrupts_nothing():
     result = train(
-        Hosted("stay", Stay()), DQN(), SETTINGS, seeds=2, progress=Listener(interrupt_after=8)
+        Hosted("stay", Stay()), DQN(), SETTINGS, seeds=2, progress=Listener(press_after=8)
     )
     assert not result.interrupted
     assert result.n_steps == 200
 
 
-def test_a_support_is_chosen_from_the_rewards_seen():
+def test_an_automatic_support_comes_from_the_rewards_of_the_random_steps():
     result = train(Hosted("stay", Stay()), NKDQN(n_atoms=9, support="auto"), SETTINGS)
     np.testing.assert_allclose(result.agent.support, (-100.0, 100.0))
 
 
 def test_divergence_is_an_error():
-    with pytest.raises(TrainingError, match="lower the learning rate"):
+    with pytest.raises(TrainingError, match=r"loss of agent 0 is .* lower the learning rate, or"):
         train(Hosted("stay", Stay()), DQN(), replace(SETTINGS, learning_rate=1e30))
 
 
-def test_a_support_that_is_too_narrow_is_warned_of_once():
+def test_a_support_that_is_too_narrow_gives_one_warning():
     agent = NKDQN(n_atoms=9, support=(0.0, 0.5))
     with pytest.warns(UserWarning, match=r"outside the support of \[0, 0.5\]") as caught:
         train(Hosted("stay", Stay()), agent, SETTINGS)

@@ -1,4 +1,4 @@
-"""One update, against the same computed by hand from the rows of the replay."""
+"""One update, against the same update computed from the rows of the replay in NumPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NEWEST = N_ROWS - 1
 
 
 def prepared(agent, settings):
-    """A learner whose target is another network, and the transitions in its replay."""
+    """A learner with two different networks, and the rows of its replay."""
     program = Program(agent, settings, ACTIONS, OBSERVATION, None)
     rng = np.random.default_rng(0)
     flag = lambda which: np.isin(np.arange(N_ROWS), which)  # noqa: E731
@@ -45,7 +45,7 @@ def prepared(agent, settings):
         flag(TERMINATED + TRUNCATED),
     )
     learner = learning.start(program, jax.random.key(0))
-    # Networks that prefer now one action, now the other, and not the same.
+    # Networks that prefer both actions in some states, and differ.
     online, target = (
         jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype), net)
         for net in (learner.network, learner.target)
@@ -69,13 +69,13 @@ def every_output(program, network, observations):
     return jax.vmap(lambda o: learning.outputs(program, network, o))(observations)
 
 
-def by_hand(program, learner, rows, index):
-    """What the target network, or the online one, says of each action: (n, actions, width)."""
-    settings = program.settings
-    ask = partial(every_output, program)
-    ahead = ask(learner.target, rows.next_observation[index])
-    chooser = ask(learner.network, rows.next_observation[index]) if settings.double else ahead
-    return np.asarray(ahead), np.asarray(chooser)
+def next_outputs(program, learner, rows, index):
+    """The outputs that value the next actions, and those that choose them: (n, actions, width)."""
+    output = partial(every_output, program)
+    value = output(learner.target, rows.next_observation[index])
+    if not program.settings.double:
+        return np.asarray(value), np.asarray(value)
+    return np.asarray(value), np.asarray(output(learner.network, rows.next_observation[index]))
 
 
 @pytest.mark.parametrize("double", [False, True])
@@ -83,10 +83,10 @@ def by_hand(program, learner, rows, index):
 def test_the_bellman_target_of_dqn(double, bootstrap):
     settings = replace(SETTINGS, double=double, bootstrap_on_truncation=bootstrap, reward_scale=0.5)
     program, learner, rows = prepared(DQN(), settings)
-    ahead, chooser = by_hand(program, learner, rows, INDEX)
+    ahead, chooser = next_outputs(program, learner, rows, INDEX)
     best = chooser[..., 0].argmax(axis=1)
     assert set(best) == {0, 1}
-    if double:  # else this test would not tell the two apart
+    if double:  # otherwise this test would not distinguish the two
         assert np.any(best != ahead[..., 0].argmax(axis=1))
     worth = ahead[np.arange(BATCH), best, 0]
     no_future = rows.terminated if bootstrap else rows.ended
@@ -96,10 +96,10 @@ def test_the_bellman_target_of_dqn(double, bootstrap):
         q = jax.vmap(lambda o: learning.outputs(program, network, o))(rows.observation[INDEX])
         return jnp.mean((target - q[np.arange(BATCH), rows.action[INDEX], 0]) ** 2)
 
-    after, told = update(program, learner)
+    after, values = update(program, learner)
     value, gradient = jax.jit(jax.value_and_grad(loss))(learner.network)
-    np.testing.assert_allclose(told["loss"], value, rtol=1e-5)
-    # Adam's first step, and the target stays as it was.
+    np.testing.assert_allclose(values["loss"], value, rtol=1e-5)
+    # The network makes Adam's first step; the target does not change.
     rule = optax.adam(settings.learning_rate, eps=settings.adam_eps)
     change, _ = rule.update(gradient, rule.init(learner.network))
     for ours, old, step in zip(
@@ -112,10 +112,10 @@ def test_the_bellman_target_of_dqn(double, bootstrap):
 
 @pytest.mark.parametrize("agent", [NKDQN(n_atoms=5, support=(-3.0, 3.0)), MMDQN(n_particles=4)])
 @pytest.mark.parametrize("double", [False, True])
-def test_the_best_action_is_that_of_the_highest_mean(agent, double):
+def test_the_best_next_action_has_the_highest_mean(agent, double):
     settings = replace(SETTINGS, double=double)
     program, learner, rows = prepared(agent, settings)
-    ahead, chooser = by_hand(program, learner, rows, INDEX)
+    ahead, chooser = next_outputs(program, learner, rows, INDEX)
     best, other = (np.asarray(agent.value(jnp.asarray(o))).argmax(axis=1) for o in (chooser, ahead))
     assert set(best) == {0, 1}
     assert np.any(best != other) == double
@@ -128,27 +128,27 @@ def test_the_best_action_is_that_of_the_highest_mean(agent, double):
     np.testing.assert_allclose(update(program, learner)[1]["loss"], np.mean(losses), rtol=1e-5)
 
 
-def test_prioritised_replay_weighs_the_loss_and_remembers_it():
+def test_prioritised_replay_weights_the_loss_and_sets_new_priorities():
     settings = replace(SETTINGS, prioritized=True)
     program, learner, rows = prepared(DQN(), settings)
     priority = np.linspace(0.5, 4.0, N_ROWS, dtype=np.float32)
     learner = learner._replace(replay=learner.replay._replace(priority=jnp.asarray(priority)))
     index = np.searchsorted(np.cumsum(priority), UNIFORM * priority.sum(), side="right")
-    ahead, _ = by_hand(program, learner, rows, index)
+    ahead, _ = next_outputs(program, learner, rows, index)
     target = rows.reward[index] + np.where(
         rows.terminated[index], 0.0, 0.7 * ahead[..., 0].max(axis=1)
     )
     now = np.asarray(every_output(program, learner.network, rows.observation[index]))
     losses = (target - now[np.arange(BATCH), rows.action[index], 0]) ** 2
     weight = (N_ROWS * priority[index] / priority.sum()) ** -0.4
-    after, told = update(program, learner)
-    np.testing.assert_allclose(told["loss"], np.mean(weight / weight.max() * losses), rtol=1e-4)
+    after, values = update(program, learner)
+    np.testing.assert_allclose(values["loss"], np.mean(weight / weight.max() * losses), rtol=1e-4)
     expected = priority.copy()
     expected[index] = (losses + 1e-3) ** 0.6
     np.testing.assert_allclose(after.replay.priority, expected, rtol=1e-4)
 
 
-def test_the_average_follows_the_network_and_acts():
+def test_the_average_of_networks_acts():
     program, learner, _ = prepared(DQN(), replace(SETTINGS, averaging=0.75))
     learner = learner._replace(average=learner.target)
     after, _ = update(program, learner)
@@ -161,14 +161,14 @@ def test_the_average_follows_the_network_and_acts():
     assert learning.acting(plain) is plain.network
 
 
-def test_exploration():
+def test_exploration_falls_linearly_and_takes_random_actions():
     program, learner, rows = prepared(DQN(), replace(SETTINGS, epsilon=0.1, epsilon_steps=1000))
     for step, epsilon in ((0, 1.0), (500, 0.55), (1000, 0.1), (9999, 0.1)):
         np.testing.assert_allclose(learning.epsilon_at(program.settings, step), epsilon, rtol=1e-6)
     for o in rows.observation[:4]:
         best = int(np.argmax(learning.outputs(program, learner.network, o)[:, 0]))
-        act = lambda chance, o=o, best=best: int(  # noqa: E731
-            learning.act(program, learner.network, jnp.asarray(o), 0.3, chance, 1 - best)
+        act = lambda uniform, o=o, best=best: int(  # noqa: E731
+            learning.act(program, learner.network, jnp.asarray(o), 0.3, uniform, 1 - best)
         )
         assert (act(0.29), act(0.31)) == (1 - best, best)
 

@@ -1,4 +1,4 @@
-"""The ring of transitions: what is written is what is read, and what a sample may hold."""
+"""The ring buffer: writing, sampling, returns over several steps, priorities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GAMMA = 0.5
 
 
 def transitions(n, seed=0, terminated=(), truncated=()):
-    """n in a row; transition i has reward 2^i, and leads from observation i to i + 1."""
+    """n consecutive transitions; number i has reward 2^i and leads from observation i to i + 1."""
     rng = np.random.default_rng(seed)
     flag = lambda which: np.isin(np.arange(n), which)  # noqa: E731
     return Transition(
@@ -67,7 +67,7 @@ def test_pack_and_unpack_are_inverse():
         assert jnp.issubdtype(back.action.dtype, jnp.integer)
 
 
-def test_writes_go_round_and_leave_the_rest():
+def test_writes_wrap_around_and_keep_other_rows():
     rows = np.asarray(buffer.pack(transitions(10)))
     replay = Replay(jnp.zeros((6, rows.shape[1])), None)
     for first in range(0, 10, 2):
@@ -75,7 +75,7 @@ def test_writes_go_round_and_leave_the_rest():
     np.testing.assert_array_equal(replay.rows, rows[[6, 7, 8, 9, 4, 5]])
 
 
-def test_a_sample_takes_only_rows_that_were_filled_each_as_likely():
+def test_samples_are_uniform_over_the_filled_rows():
     replay = ring(6, capacity=10)
     n = 3000
     uniform = (np.arange(n) + 0.5) / n
@@ -83,12 +83,12 @@ def test_a_sample_takes_only_rows_that_were_filled_each_as_likely():
     np.testing.assert_array_equal(np.bincount(got.row, minlength=10), [500] * 6 + [0] * 4)
     assert not np.any(np.isnan(got.observation))
     np.testing.assert_array_equal(got.weight, 1.0)
-    # The largest float below one is still inside.
+    # The largest float below one selects the last filled row.
     edge = np.full(1, np.nextafter(np.float32(1), np.float32(0)))
     assert _sample(replay, edge, 6, 5, 1, True).row[0] == 5
 
 
-def test_a_sample_is_the_transition_of_its_row():
+def test_a_sample_of_one_step_is_the_transition_of_its_row():
     made = transitions(6, terminated=[2])
     got = draw(ring(6, terminated=[2]), [4, 2, 0], newest=5)
     np.testing.assert_array_equal(got.row, [4, 2, 0])
@@ -100,7 +100,7 @@ def test_a_sample_is_the_transition_of_its_row():
 
 
 @pytest.mark.parametrize("n_step", [1, 3])
-def test_truncation_is_an_end_only_where_it_shall_be(n_step):
+def test_truncation_is_an_end_only_without_bootstrapping(n_step):
     replay = ring(6, terminated=[1], truncated=[3])
     rows = [1, 3]
     through = draw(replay, rows, 5, n_step=n_step)
@@ -112,12 +112,14 @@ def test_truncation_is_an_end_only_where_it_shall_be(n_step):
 
 
 def test_returns_over_three_steps():
-    """Ring of 8, rewards 2^i, the newest row 4, a termination at 2 and a truncation at 6: by hand,
-    with r_k of the k-th step ahead halved k times, which makes each as large as the first."""
+    """8 rows with rewards 2^i; the newest is row 4, row 2 terminates and row 6 is truncated.
+
+    The k-th reward ahead is 2^k times as large and discounted by 2^-k, so a return over n steps is
+    n times the first reward."""
     got = draw(ring(8, terminated=[2], truncated=[6]), range(8), newest=4, n_step=3)
     steps = np.array([3, 2, 1, 2, 1, 2, 1, 3])  # until an end, the newest row, or three
     first = 2.0 ** np.arange(8)
-    # Row 7 goes on with rows 0 and 1, rewards 1 and 2.
+    # Row 7 is followed by rows 0 and 1, with rewards 1 and 2.
     expected = np.where(np.arange(8) == 7, 128 + 0.5 * 1 + 0.25 * 2, steps * first)
     np.testing.assert_allclose(got.reward, expected)
     discount = GAMMA**steps
@@ -128,14 +130,14 @@ def test_returns_over_three_steps():
     np.testing.assert_array_equal(got.observation[:, 0], np.arange(8))
 
 
-def test_returns_over_many_steps_do_not_read_what_was_never_written():
+def test_returns_over_many_steps_end_at_the_newest_row():
     got = draw(ring(4, capacity=10), range(4), newest=3, size=4, n_step=6)
     np.testing.assert_allclose(got.reward, (4 - np.arange(4)) * 2.0 ** np.arange(4))
     np.testing.assert_allclose(got.discount, GAMMA ** (4.0 - np.arange(4)))
     np.testing.assert_array_equal(got.next_observation[:, 0], 4)
 
 
-def test_rows_come_in_proportion_to_their_priority_and_weights_correct_for_it():
+def test_rows_are_drawn_in_proportion_to_their_priority_and_weights_correct_for_it():
     priority = np.array([1.0, 4.0, 0.5, 2.5, 9.0, 9.0])  # the last two rows are not filled
     replay = ring(6)._replace(priority=jnp.asarray(priority, jnp.float32))
     n = 8000
@@ -149,7 +151,7 @@ def test_rows_come_in_proportion_to_their_priority_and_weights_correct_for_it():
     np.testing.assert_allclose(got.weight, (weight / weight.max())[got.row], rtol=1e-5)
 
 
-def test_priorities_are_powers_of_losses_and_new_rows_take_the_highest():
+def test_priorities_are_powers_of_losses_and_new_rows_get_the_highest():
     replay = ring(6)._replace(priority=jnp.ones(6))
     replay = buffer.reprioritise(replay, jnp.array([1, 4]), jnp.array([8.0, -0.25]))
     expected = np.array([1, 8.001**0.6, 1, 1, 0.251**0.6, 1])
@@ -159,6 +161,6 @@ def test_priorities_are_powers_of_losses_and_new_rows_take_the_highest():
     np.testing.assert_allclose(replay.priority, expected, rtol=1e-6)
 
 
-def test_without_priorities_losses_change_nothing():
+def test_without_priorities_a_replay_ignores_losses():
     replay = ring(4)
     assert buffer.reprioritise(replay, jnp.array([1]), jnp.array([8.0])) is replay

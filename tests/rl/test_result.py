@@ -1,12 +1,10 @@
-"""Results: what they say of returns and actions, and as files."""
+"""Results: return distributions, actions, and files."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,9 +14,8 @@ from nkcme.distributions.sample import Draws
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.model_files.files import read_model, write_model
 from nkcme.rl import C51, DQN, MMDQN, NKDQN, Settings, load
-from nkcme.rl import learner as learning
-from nkcme.rl.learner import Program
-from nkcme.rl.result import Curve, Result
+from nkcme.rl.curve import Curve
+from support.agents_at_hand import untrained
 from support.fuzz_model_files import fuzz
 
 SETTINGS = Settings(n_steps=200, hidden=(4,), reward_scale=0.5, n_step=2)
@@ -28,19 +25,15 @@ AGENTS = {
     "mmdqn": MMDQN(n_particles=3, bandwidths=(1.0,)),
     "dqn": DQN(),
 }
-OBSERVATIONS = np.random.default_rng(0).normal(size=(6, 3))
+OBSERVATIONS = np.sin(np.arange(18.0)).reshape(6, 3)
 
 
-def made(agent, seeds=(5, 9)):
-    program = Program(agent, SETTINGS, 2, 3, None)
-    keys = jax.random.split(jax.random.key(0), len(seeds))
-    curve = Curve(np.array([100, 200]), np.array([[1.0, 4.0], [3.0, 2.0]], np.float32))
-    networks = jax.vmap(lambda k: learning.fresh_network(program, k))(keys)
-    return Result("somewhere", agent, SETTINGS, seeds, 2, 3, networks, curve, 200, True)
+def made(agent):
+    return untrained(agent, seeds=(5, 9), settings=SETTINGS)
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_a_saved_result_comes_back(name, tmp_path):
+def test_a_saved_result_is_loaded(name, tmp_path):
     result = made(AGENTS[name])
     result.save(tmp_path / "agent")
     back = load(tmp_path / "agent")
@@ -62,7 +55,7 @@ def test_a_saved_result_comes_back(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_return_distributions_are_those_of_the_network_in_the_environments_unit(name):
+def test_return_distributions_are_in_the_unit_of_the_environment(name):
     result, agent = made(AGENTS[name]), AGENTS[name]
     kind = Embedding if name in ("nkdqn", "c51") else Draws
     for o, n in ((OBSERVATIONS, 6), (OBSERVATIONS[0], 1)):
@@ -74,27 +67,21 @@ def test_return_distributions_are_those_of_the_network_in_the_environments_unit(
             network = result.network(1)
             rows = jnp.atleast_2d(jnp.asarray(o, jnp.float32))
             outputs = jnp.stack([network(x).reshape(2, -1)[action] for x in rows])
-            # Rewards were halved for the network.
+            # Rewards are halved for the network.
             np.testing.assert_allclose(r.mean(), 2.0 * agent.value(outputs), rtol=1e-4, atol=1e-5)
 
 
 def two_bets():
-    """An agent without a doubt: the first action brings 1; the second -4 or 8, each as likely."""
-    atoms = NKDQN(n_atoms=13, support=(-4.0, 8.0))
-    result = made(atoms)
-    logits = np.full((2, 13), -50.0, np.float32)
-    logits[0, 5] = 50.0
-    logits[1, [0, 12]] = 50.0
-    zero = jax.tree.map(jnp.zeros_like, result.networks)
-    last = zero.layers[-1]
-    bias = jnp.asarray(np.tile(logits.ravel(), (2, 1)))
-    networks = eqx.tree_at(lambda n: n.layers[-1].bias, zero, bias.reshape(last.bias.shape))
-    return replace(result, agent=atoms, networks=networks, settings=Settings(hidden=(4,)))
+    """Agents that predict 1 for the first action, and -4 or 8, equally likely, for the second."""
+    outputs = np.full((2, 13), -50.0)
+    outputs[0, 5] = 50.0
+    outputs[1, [0, 12]] = 50.0
+    return untrained(NKDQN(n_atoms=13, support=(-4.0, 8.0)), outputs=outputs)
 
 
-def test_an_agent_averse_to_risk_takes_the_sure_reward():
-    """By the mean the bet is worth 2 and the sure thing 1. Of the worst 60 % of the bet's returns,
-    five sixths are -4 and a sixth 8, on average -2; of the worst 95 %, (5 x -4 + 4.5 x 8) / 9.5."""
+def test_a_risk_averse_agent_takes_the_certain_return():
+    """The means are 1 and 2. Of the worst 60 % of the second return, five sixths are -4 and one
+    sixth 8, on average -2; of the worst 95 %, the mean is (5 x -4 + 4.5 x 8) / 9.5 = 1.7."""
     result = two_bets()
     means = [r.mean()[0] for r in result.return_distribution(OBSERVATIONS[0])]
     np.testing.assert_allclose(means, [1.0, 2.0], atol=1e-5)
@@ -107,7 +94,7 @@ def test_an_agent_averse_to_risk_takes_the_sure_reward():
             result.act(OBSERVATIONS, risk=bad)
 
 
-def test_what_is_asked_wrongly_is_refused():
+def test_other_observations_and_agents_are_refused():
     result = made(DQN())
     for bad in (np.zeros(4), np.zeros((2, 2, 3)), 1.0):
         with pytest.raises(NkcmeError, match="observation of 3 numbers"):
@@ -118,23 +105,15 @@ def test_what_is_asked_wrongly_is_refused():
     assert result.act(OBSERVATIONS, -1).tolist() == result.act(OBSERVATIONS, 1).tolist()
 
 
-def test_curves():
-    step = np.arange(1, 11) * 10
-    curve = Curve(step, np.stack([np.arange(10.0), np.zeros(10)], axis=1).astype(np.float32))
-    np.testing.assert_allclose(curve.last_fifth(), [8.5, 0.0])
-    np.testing.assert_allclose(curve.area(), [4.5, 0.0])
-    assert replace(made(DQN()), curve=curve).best() == 0
-    assert made(DQN()).best() == 0  # 3 against 2 at the last
-    assert replace(made(DQN()), curve=Curve.empty(2)).best() == 0
-    more = Curve.empty(2)
-    more.extend(curve.step[:4], curve.returns[:4])
-    more.extend(curve.step[4:], curve.returns[4:])
-    np.testing.assert_array_equal(more.returns, curve.returns)
-    np.testing.assert_array_equal(more.step, curve.step)
-    assert more.step.dtype == np.int64
+def test_the_best_agent_has_the_highest_return_in_the_last_fifth():
+    result = made(DQN())
+    assert result.best() == 0  # 3 against 2, at the last evaluation
+    other = Curve(result.curve.step, result.curve.returns[:, ::-1])
+    assert replace(result, curve=other).best() == 1
+    assert replace(result, curve=Curve.empty(2)).best() == 0
 
 
-def test_another_models_file_is_refused(tmp_path):
+def test_files_of_other_models_are_refused(tmp_path):
     write_model(tmp_path / "m", {"estimator": "NKCME"}, {"a": np.zeros(2, np.float32)})
     with pytest.raises(ModelFileError, match=r"expected agents.*nkcme\.load"):
         load(tmp_path / "m")
@@ -146,28 +125,30 @@ CHANGES = {
     "no settings": lambda c, a: c.pop("settings"),
     "no agent": lambda c, a: c.pop("agent"),
     "an unknown agent": lambda c, a: c["agent"].update(kind="x"),
-    "an agent that cannot be": lambda c, a: c["agent"].update(n_atoms=1),
+    "an invalid agent": lambda c, a: c["agent"].update(n_atoms=1),
     "an agent of another width": lambda c, a: c["agent"].update(n_atoms=6),
-    "an open support": lambda c, a: c["agent"].update(support="auto"),
-    "a setting that cannot be": lambda c, a: c["settings"].update(gamma=2.0),
+    "a support that is not resolved": lambda c, a: c["agent"].update(support="auto"),
+    "an invalid setting": lambda c, a: c["settings"].update(gamma=2.0),
     "an unknown setting": lambda c, a: c["settings"].update(other=2.0),
     "another network": lambda c, a: c["settings"].update(hidden=[5]),
-    "seeds that are none": lambda c, a: c.update(seeds=["x", "y"]),
+    "seeds that are text": lambda c, a: c.update(seeds=["x", "y"]),
     "another number of seeds": lambda c, a: c.update(seeds=[1]),
-    "no number of actions": lambda c, a: c.update(n_actions="x"),
+    "a text as number of actions": lambda c, a: c.update(n_actions="x"),
     "a null": lambda c, a: c.update(observation_size=None),
     "no curve": lambda c, a: a.pop("curve/returns"),
-    "a curve of others": lambda c, a: a.update({"curve/returns": np.zeros((2, 3), np.float32)}),
+    "a curve of more agents": lambda c, a: a.update(
+        {"curve/returns": np.zeros((2, 3), np.float32)}
+    ),
     "a curve of other steps": lambda c, a: a.update({"curve/step": np.zeros(3, np.int64)}),
     "a missing layer": lambda c, a: a.pop(next(k for k in a if k.startswith("network"))),
-    "weights that are no numbers": lambda c, a: a.update(
+    "parameters that are not finite": lambda c, a: a.update(
         {k: np.full_like(v, np.nan) for k, v in a.items() if k.startswith("network")}
     ),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_no_save_wrote_is_refused(change, tmp_path):
+def test_damaged_files_are_refused(change, tmp_path):
     made(AGENTS["nkdqn"]).save(tmp_path / "good")
     config, arrays = read_model(tmp_path / "good")
     CHANGES[change](config, arrays)
@@ -186,7 +167,7 @@ def test_an_altered_byte_is_noticed(tmp_path):
         load(tmp_path / "m")
 
 
-def test_fuzzing_finds_nothing(tmp_path):
+def test_random_changes_to_a_file_are_refused_or_loaded(tmp_path):
     made(AGENTS["nkdqn"]).save(tmp_path / "m")
     counts = fuzz(load, tmp_path / "m", n=150, seed=1)
     assert counts["refused"] > 100

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.experiments.cell import Cell
 from benchmarks.experiments.curves import pack
 from benchmarks.experiments.rows import Rows
-from nkcme.rl.result import Curve, thin
+from nkcme.rl.curve import Curve, thin
 
 #: The lowest and the highest return by environment.
 RANGES = {"CartPole-v1": (10, 480), "Acrobot-v1": (-500, -79), "MountainCar-v0": (-200, -104)}

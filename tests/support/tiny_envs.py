@@ -1,4 +1,4 @@
-"""Environments of a few states, for which the answers are known. Each is a `loop.Environment`."""
+"""Environments of a few states with known returns, each an `nkcme.rl.environment.Environment`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from nkcme.rl.envs import Step
+from nkcme.rl.environment import Step
 
 NO = jnp.array(False)
 
 
 @dataclass(frozen=True)
 class Chain:
-    """s0 -> s1 -> the end, with rewards drawn from two values, each as likely.
+    """s0 -> s1 -> the end; a reward is one of two equally likely values.
 
-    ``REWARDS[state][action]`` are the two. In s1 the second action is better, 1.5 to 0 on average.
+    ``REWARDS[state][action]`` are the two. In s1 the second action is better: 1.5 against 0 in the
+    mean.
     """
 
     name: str = "chain"
@@ -42,9 +43,9 @@ class Chain:
 
 @dataclass(frozen=True)
 class Clock:
-    """An endless stay in one state: ``before`` a step, and ``later`` from step ``change`` on.
+    """One state; the reward is ``before``, and ``later`` from step ``change`` on.
 
-    A time limit cuts it off every ``max_steps``. The clock that counts to ``change`` runs on.
+    Episodes are truncated after ``max_steps``; the clock that counts to ``change`` is not reset.
     """
 
     name: str = "clock"
@@ -68,7 +69,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Stairs(Clock):
-    """The same, but the reward counts up from -9 to 2, and again."""
+    """A clock with rewards that count from -9 to 2, again and again."""
 
     def step(self, key, state, action):
         after, step = super().step(key, state, action)
@@ -77,8 +78,11 @@ class Stairs(Clock):
 
 @dataclass(frozen=True)
 class Corridor:
-    """Places 0 to 4, begun at ``start`` (or anywhere but the end, at random); right leads to 4 and
-    its reward of 1, any other step costs 0.1, and a time limit cuts off. Steps may slip."""
+    """Places 0 to 4; reaching 4 gives a reward of 1, every other step costs 0.1.
+
+    Episodes begin at ``start``, or at a random place below 4, and are truncated after
+    ``max_steps``. An action is reversed with probability ``slip``.
+    """
 
     name: str = "corridor"
     n_actions: int = 2

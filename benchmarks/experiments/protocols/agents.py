@@ -9,8 +9,9 @@ from benchmarks.experiments.cell import Cell
 from benchmarks.experiments.curves import pack
 from benchmarks.experiments.protocols.fitting import Outcome
 from benchmarks.timing import timed
+from nkcme.rl.agents.base import agent_from_config
+from nkcme.rl.curve import thin
 from nkcme.rl.loop import train
-from nkcme.rl.result import agent_from_config, thin
 from nkcme.rl.settings import Settings
 
 

@@ -23,7 +23,7 @@ from nkcme.rl.agents.base import Agent, AtomAgent
 from nkcme.rl.envs import Hosted, make
 from nkcme.rl.play import play, record, stage
 from nkcme.rl.presets import preset as recipe
-from nkcme.rl.risky_path import TwoRoads
+from nkcme.rl.risky_path import RiskyPath as TwoRoads
 from nkcme.training.progress import TrainingBar, wants_progress
 
 if TYPE_CHECKING:

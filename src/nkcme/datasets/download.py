@@ -15,7 +15,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as RichProgress
+
 from nkcme.errors import DataError
+from nkcme.training.progress import Bar
 
 # Bytes written at a time. What is short of it when a connection breaks is lost, so it is small.
 _CHUNK = 4096
@@ -151,3 +156,31 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+class DownloadBar(Bar):
+    """A progress bar over the files of a data set and the bytes of the current file."""
+
+    def __init__(self, n_files: int, title: str, visible: bool):
+        self._bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[count]}"),
+            console=Console(stderr=True),
+            disable=not visible,
+        )
+        self._n_files = n_files
+        self._n_done = 0
+        self._task = self._bar.add_task(title, total=n_files, count="")
+
+    def on_bytes(self, received: int, total: int | None) -> None:
+        """Show the bytes received of the current file; ``total`` is None where it is unknown."""
+        share = min(received / total, 1.0) if total else 0.0
+        count = f"{self._n_done}/{self._n_files} files, {received / 1e6:.1f} MB of the next"
+        self._bar.update(self._task, completed=self._n_done + share, count=count)
+
+    def on_file(self) -> None:
+        """Count the current file as done."""
+        self._n_done += 1
+        count = f"{self._n_done}/{self._n_files} files"
+        self._bar.update(self._task, completed=self._n_done, count=count)

@@ -14,10 +14,10 @@ from typing import Any
 
 import platformdirs
 
-from nkcme.datasets.download import open_session
+from nkcme.datasets.download import DownloadBar, open_session
 from nkcme.datasets.uci_sets import UCI, UciSet, UciTable
 from nkcme.errors import DataError
-from nkcme.training.progress import DownloadBar, wants_progress
+from nkcme.training.progress import wants_progress
 
 #: The environment: a directory that holds sets, in the published layout.
 DATA_VARIABLE = "NKCME_DATA"

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nkcme.datasets.download import download, part_of
+from nkcme.datasets.download import DownloadBar, download, part_of
 from nkcme.errors import DataError
 from nkcme.model_files.atomic_files import replacing
-from nkcme.training.progress import DownloadBar
 
 FloatArray = npt.NDArray[np.float64]
 RowNumbers = npt.NDArray[np.int64]

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import ConditionalEstimator
@@ -27,33 +25,17 @@ from nkcme.estimators.replica_training import (
     TrainingOptions,
     train_replicas,
 )
-from nkcme.estimators.saving import need_array
 from nkcme.estimators.training_data import Encoded
 from nkcme.networks import ACTIVATIONS
 from nkcme.parameter_checks import need_number, need_one_of, need_whole, need_wholes
 from nkcme.training.loop import Checkpoint, Task
+from nkcme.training.named_arrays import named_arrays, tree_from_model_file
+from nkcme.training.optimizers import SCHEDULES, Descent
+from nkcme.training.padding import pad_rows
 
 PyTree = Any
 
-#: The course of a learning rate over a number of steps.
-SCHEDULES: dict[str, Callable[[float, int], Any]] = {
-    "constant": lambda rate, n_steps: rate,
-    "cosine": optax.cosine_decay_schedule,
-}
-
-
-class Descent(NamedTuple):
-    """AdamW's parameters and the course of its learning rate."""
-
-    learning_rate: float
-    weight_decay: float
-    beta2: float
-    schedule: str
-    n_steps: int
-
-    def optimizer(self) -> optax.GradientTransformation:
-        rate = SCHEDULES[self.schedule](self.learning_rate, max(self.n_steps, 1))
-        return optax.adamw(rate, b2=self.beta2, weight_decay=self.weight_decay)
+padded = pad_rows  # until the baselines import it themselves
 
 
 class Solved(NamedTuple):
@@ -212,7 +194,7 @@ class GradientTrainedEstimator(ConditionalEstimator):
     # --- files --------------------------------------------------------------------------------
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        arrays = named_leaves(self.model_, _MODEL)
+        arrays = named_arrays(self.model_, _MODEL)
         arrays |= {f"{_HISTORY}{name}": value for name, value in self.history_.items()}
         arrays |= {f"{_SOLUTION}{name}": value for name, value in self._solution().items()}
         return {"n_steps": self.n_steps_}, arrays
@@ -245,7 +227,9 @@ class GradientTrainedEstimator(ConditionalEstimator):
         self.history_ = _named(arrays, _HISTORY)
         solution = _named(arrays, _SOLUTION)
         rest = {k: v for k, v in arrays.items() if not k.startswith((_HISTORY, _SOLUTION))}
-        self.model_ = filled(skeleton, rest, self._leading_axes(config), _MODEL)
+        self.model_ = tree_from_model_file(
+            skeleton, rest, _MODEL, leading=self._leading_axes(config)
+        )
         self._accept_solution(solution)
 
 
@@ -256,41 +240,10 @@ def default_steps(n_rows: int) -> int:
     return int(np.clip(2000 * np.sqrt(n_rows / 5000), 2000, 20000)) // 100 * 100
 
 
-def padded(x: np.ndarray, *, fine: bool = False) -> np.ndarray:
-    """x with its rows filled up to a power of two, so that few programs are compiled.
-
-    Where rows are expensive, ``fine`` adds an eighth at most, for eight times the programs.
-    """
-    bits = max(len(x) - 1, 0).bit_length()
-    step = 1 << max(bits - 4, 6) if fine else 1 << max(bits, 6)
-    return np.pad(x, ((0, max(-len(x) % step, 0 if len(x) else step)), (0, 0)))
-
-
 # The names of arrays in a model file.
 _MODEL = "model"
 _HISTORY = "history/"
 _SOLUTION = "solution/"
-
-
-def named_leaves(model: PyTree, prefix: str = "") -> dict[str, np.ndarray]:
-    """The arrays of a model, each under its path."""
-    leaves = jax.tree_util.tree_leaves_with_path(model)
-    return {f"{prefix}{jax.tree_util.keystr(path)}": np.asarray(leaf) for path, leaf in leaves}
-
-
-def filled(
-    skeleton: PyTree, arrays: dict[str, np.ndarray], axes: tuple[int, ...], prefix: str = ""
-) -> PyTree:
-    """A model of shapes, filled from an untrusted file with what `named_leaves` gave, and nothing
-    else. ``axes`` come before those of each shape."""
-    leaves = jax.tree_util.tree_leaves_with_path(skeleton)
-    shapes = {f"{prefix}{jax.tree_util.keystr(p)}": (*axes, *leaf.shape) for p, leaf in leaves}
-    for name, shape in shapes.items():
-        need_array(arrays, name, shape)
-    if len(arrays) != len(shapes):
-        raise ModelFileError("the model file holds arrays that this model does not have")
-    values = [jnp.asarray(arrays[name], jnp.float32) for name in shapes]
-    return jax.tree.unflatten(jax.tree.structure(skeleton), values)
 
 
 def _named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

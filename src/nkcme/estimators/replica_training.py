@@ -16,7 +16,7 @@ import numpy as np
 
 from nkcme.errors import NkcmeError
 from nkcme.estimators.training_data import Encoded
-from nkcme.training.checkpoint_groups import Phases
+from nkcme.training.checkpoint_groups import CheckpointGroups
 from nkcme.training.loop import Checkpoint, Plan, Progress, Rows, Task, Trained, train
 from nkcme.training.progress import TrainingBar, wants_progress
 
@@ -30,15 +30,17 @@ class Run:
     verbose: bool | str
     checkpoint: Checkpoint | None = None
     fingerprint: str = ""
-    groups: Phases | None = None
+    groups: CheckpointGroups | None = None
 
     def in_groups(self) -> Run:
         """The same run, for training that has several stages in one checkpoint file."""
-        return self if self.checkpoint is None else replace(self, groups=Phases(self.checkpoint))
+        if self.checkpoint is None:
+            return self
+        return replace(self, groups=CheckpointGroups(self.checkpoint))
 
     def group(self, name: str) -> Run:
         """One stage of the run."""
-        return self if self.groups is None else replace(self, checkpoint=self.groups.phase(name))
+        return self if self.groups is None else replace(self, checkpoint=self.groups.group(name))
 
     @contextmanager
     def progress_bar(self, n_steps: int) -> Iterator[Progress | None]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.tables.encoding import TableEncoder, TargetScaler
+from nkcme.training.named_arrays import need_array as need_array
 
 if TYPE_CHECKING:
     from nkcme.estimators.base import ConditionalEstimator
@@ -88,20 +89,6 @@ def as_json(name: str, value: Any) -> Any:
 def from_json(value: Any) -> Any:
     """A parameter from JSON; lists become tuples."""
     return tuple(from_json(one) for one in value) if isinstance(value, list) else value
-
-
-def need_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> None:
-    """Raises unless a file has this array, of finite floats and of this shape."""
-    if name not in arrays:
-        raise ModelFileError(f"the model file lacks the array {name}")
-    array = arrays[name]
-    if array.shape != shape or array.dtype.kind != "f":
-        raise ModelFileError(
-            f"array {name} should be floats of shape {shape}; the file has {array.dtype} of shape "
-            f"{array.shape}"
-        )
-    if not np.all(np.isfinite(array)):
-        raise ModelFileError(f"array {name} holds values that are not finite")
 
 
 def count_in_file(config: dict[str, Any], name: str, absent: int | None = None) -> int:

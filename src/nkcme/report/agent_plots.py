@@ -11,9 +11,10 @@ import numpy as np
 
 from nkcme.distributions.base import Distribution
 from nkcme.report.plots import BLUE, VERMILION, film, picture
+from nkcme.rl.curve import Curve, thin
 from nkcme.rl.envs import Compiled, Hosted
 from nkcme.rl.play import Recording, frames
-from nkcme.rl.result import Curve, Result, thin
+from nkcme.rl.result import Result
 
 if TYPE_CHECKING:
     from nkcme.report.plots import Axes

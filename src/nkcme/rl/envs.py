@@ -1,8 +1,9 @@
-"""Environments: the only place that knows gymnax and Gymnasium.
+"""Environments by name: gymnax's, Gymnasium's, and those of this package.
 
 `Compiled` environments (gymnax) are stepped inside the compiled loop, `Hosted` ones (Gymnasium)
-from Python. Both tell an episode that *terminated* (there is nothing after) from one that was
-*truncated* (a time limit; there would have been more). Observations are flat vectors.
+from Python. Both distinguish an episode that *terminated* (nothing follows) from one that was
+*truncated* (a time limit cut it off). Observations are flattened to vectors. No other module
+imports gymnax or Gymnasium.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,70 +19,123 @@ import numpy as np
 from jax import Array
 
 from nkcme.errors import NkcmeError
+from nkcme.rl.environment import Environment, Step
+from nkcme.rl.risky_path import RiskyPath
 
 _INSTALL = "pip install 'nkcme[rl]'"
 
-#: What `make` calls the two kinds.
+#: The values of ``backend`` in `make`.
 BACKENDS = ("gymnax", "gymnasium")
 
+#: The environments of this package; the second name is that of earlier versions.
+_BUILT_IN = {"RiskyPath": RiskyPath, "TwoRoads": RiskyPath}
 
-class Step(NamedTuple):
-    """What came of an action. ``observation`` is the one to act on next, of a new episode where
-    the old one ended; ``final`` is where the action led."""
 
-    observation: Array
-    final: Array
-    reward: Array
-    terminated: Array
-    truncated: Array
+def make(name: str, backend: str | None = None) -> Environment | Hosted:
+    """Make an environment by its name.
+
+    Parameters
+    ----------
+    name
+        The name of an environment with discrete actions: "RiskyPath" (`nkcme.rl.risky_path`), or
+        one that gymnax or Gymnasium has.
+    backend
+        "gymnax" or "gymnasium". By default gymnax is used where it has the environment, because
+        its environments run inside the compiled loop; otherwise Gymnasium.
+
+    Returns
+    -------
+    Environment or Hosted
+        `Hosted` for Gymnasium; otherwise an environment that JAX compiles.
+
+    Raises
+    ------
+    NkcmeError
+        If no environment of that name exists, its actions are not discrete, its observation is not
+        a vector, or the library is not installed.
+
+    Examples
+    --------
+    >>> from nkcme import rl
+    >>> env = rl.make("CartPole-v1")
+    >>> env.n_actions, env.observation_size
+    (2, 4)
+    """
+    if backend is not None and backend not in BACKENDS:
+        raise NkcmeError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
+    if backend is None and name in _BUILT_IN:
+        return _BUILT_IN[name]()
+    if backend == "gymnax":
+        _need("gymnax")
+    if backend != "gymnasium" and _has("gymnax"):
+        if _gymnax_has(name):
+            return Compiled(name)
+        if backend == "gymnax":
+            raise NkcmeError(f"gymnax has no environment {name!r} with discrete actions")
+    _need("gymnasium")
+    return Hosted(name)
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A gymnax environment. Compared by name: equal ones share compiled programs."""
+    """A gymnax environment, as `nkcme.rl.environment.Environment` describes it.
+
+    Environments are compared by name: equal ones share compiled programs.
+
+    Parameters
+    ----------
+    name
+        The name that gymnax has for it.
+    """
 
     name: str
 
     @property
     def backend(self) -> str:
+        """The library that the environment comes from: "gymnax"."""
         return "gymnax"
 
     def _made(self) -> tuple[Any, Any]:
         if self.name not in _GYMNAX:
             import gymnax
 
-            # Some make arrays of their own. What is kept must not be part of a program that is
-            # just being traced.
+            # Some environments create arrays. The cached ones must not belong to a program that
+            # is being traced.
             with jax.ensure_compile_time_eval():
                 _GYMNAX[self.name] = gymnax.make(self.name)
         return _GYMNAX[self.name]
 
     @property
     def n_actions(self) -> int:
+        """The number of actions."""
         env, params = self._made()
         return int(env.action_space(params).n)
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        """Before it was made flat."""
+        """The shape of an observation before it is flattened."""
         env, params = self._made()
         return tuple(int(n) for n in env.observation_space(params).shape)
 
     @property
     def observation_size(self) -> int:
+        """The length of a flattened observation."""
         return int(np.prod(self.observation_shape))
 
     @property
     def max_steps(self) -> int:
+        """The length at which an episode is truncated."""
         return int(self._made()[1].max_steps_in_episode)
 
     def reset(self, key: Array) -> tuple[Any, Array]:
+        """Return the state and the first observation of a new episode."""
         env, params = self._made()
         observation, state = env.reset(key, params)
-        # Some leaves are Python numbers, which a scan would take for another type later.
+        # Some leaves are Python numbers, which have another type than the arrays of later states.
         return jax.tree.map(jnp.asarray, state), _flat(observation)
 
     def step(self, key: Array, state: Any, action: Array) -> tuple[Any, Step]:
+        """Take an action; return the next state and the step."""
         env, params = self._made()
         observation, after, reward, terminated, truncated, info = env.step(
             key, state, action, params
@@ -105,7 +159,23 @@ def _flat(observation: Array) -> Array:
 
 
 class Hosted:
-    """A Gymnasium environment with a discrete action space and a vector observation."""
+    """A Gymnasium environment with a discrete action space and a vector observation.
+
+    Parameters
+    ----------
+    name
+        The name that Gymnasium has for it, and that results keep.
+    env
+        An environment object to use instead of making one by name.
+    render_mode
+        Gymnasium's ``render_mode``; "rgb_array" for `frame`.
+
+    Raises
+    ------
+    NkcmeError
+        If Gymnasium has no such environment, its actions are not discrete, or its observation is
+        not a vector.
+    """
 
     backend = "gymnasium"
 
@@ -113,7 +183,7 @@ class Hosted:
         import gymnasium
 
         self.name = name
-        if render_mode == "rgb_array":  # pygame needs no screen, no sound card and no greeting
+        if render_mode == "rgb_array":  # pygame without a screen, a sound card and its greeting
             for driver in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):
                 os.environ.setdefault(driver, "dummy")
             os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
@@ -136,23 +206,25 @@ class Hosted:
         self.observation_size = int(np.prod(self._env.observation_space.shape))
 
     def reset(self, seed: int | None = None) -> np.ndarray:
+        """Begin an episode; return its first observation, (observation_size,)."""
         return self._vector(self._env.reset(seed=seed)[0])
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
-        """Where the action led, the reward, whether that terminated or truncated the episode."""
+        """Take an action; return the observation it led to, the reward, terminated, truncated."""
         observation, reward, terminated, truncated, _ = self._env.step(self.first_action + action)
         return self._vector(observation), float(reward), terminated, truncated and not terminated
 
     @property
-    def draws(self) -> bool:
-        """Whether it was made with the ``render_mode`` that `frame` needs, and knows it."""
+    def can_render(self) -> bool:
+        """Whether `frame` works: the environment supports and was made with "rgb_array"."""
         return self._env.render_mode == "rgb_array"
 
     def frame(self) -> np.ndarray:
-        """A picture of the current state, (height, width, 3)."""
+        """Return a picture of the current state, (height, width, 3)."""
         return self._env.render()
 
     def close(self) -> None:
+        """Release what the environment holds."""
         self._env.close()
 
     @staticmethod
@@ -168,7 +240,7 @@ def _gymnasium_make(gymnasium: Any, name: str, **options: Any) -> Any:
 
 
 def _gymnax_has(name: str) -> bool:
-    """Whether gymnax has an environment of that name whose actions are discrete."""
+    """Whether gymnax has an environment of that name with discrete actions."""
     import gymnax
 
     if name not in gymnax.registered_envs:
@@ -177,25 +249,10 @@ def _gymnax_has(name: str) -> bool:
     return hasattr(env.action_space(params), "n")
 
 
-def make(name: str, backend: str | None = None) -> Compiled | Hosted:
-    """The environment called ``name``: gymnax's where it has one, else Gymnasium's."""
-    if backend is not None and backend not in BACKENDS:
-        raise NkcmeError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
-    if backend == "gymnax":
-        _need("gymnax")
-    if backend != "gymnasium" and _has("gymnax"):
-        if _gymnax_has(name):
-            return Compiled(name)
-        if backend == "gymnax":
-            raise NkcmeError(f"gymnax has no environment {name!r} with discrete actions")
-    _need("gymnasium")
-    return Hosted(name)
-
-
 def _has(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
 def _need(library: str) -> None:
     if not _has(library):
-        raise NkcmeError(f"{library} is not installed, and this needs it: {_INSTALL}")
+        raise NkcmeError(f"{library} is not installed, and this environment needs it: {_INSTALL}")

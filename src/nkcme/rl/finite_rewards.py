@@ -1,7 +1,7 @@
-"""Rewards that take few values: which, and what pairs of reward and discount they make.
+"""Finite reward support: the rewards of an environment that gives few different ones.
 
-Where a reward is one of few, the kernel matrices between Bellman targets and atoms are constants.
-The values are those seen so far; the loop looks out for others.
+Where a reward is one of few values, the kernel matrices between Bellman targets and atoms are
+constants. The support is what has been seen so far; the loops watch for new rewards.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.rl.agents.base import Outcomes
+from nkcme.rl.agents.base import RewardSupport
 from nkcme.rl.settings import Settings
 
-#: Up to so many different rewards, and pairs that bootstrap, are worth constants.
+#: The largest numbers of different rewards, and of pairs that bootstrap, for which constants pay.
 MAX_REWARDS = 4
 MAX_PAIRS = 6
 
 
-def distinct(rewards: np.ndarray) -> np.ndarray:
-    """The different ones among rewards, sorted; at most one more than `MAX_REWARDS`."""
+def distinct_rewards(rewards: np.ndarray) -> np.ndarray:
+    """Return the different finite rewards, sorted; at most one more than `MAX_REWARDS`."""
     values = np.unique(np.asarray(rewards, np.float64))
     return values[np.isfinite(values)][: MAX_REWARDS + 1]
 
 
-def joined(rewards: np.ndarray, more: np.ndarray) -> np.ndarray:
-    return distinct(np.concatenate([np.ravel(rewards), np.ravel(more)]))
+def merged_rewards(rewards: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Return the different rewards of two arrays."""
+    return distinct_rewards(np.concatenate([np.ravel(rewards), np.ravel(more)]))
 
 
-def a_few(rewards: Array) -> Array:
-    """Inside a compiled program: `distinct` of a whole array, padded with NaN, (MAX_REWARDS + 1,).
+def distinct_rewards_compiled(rewards: Array) -> Array:
+    """Return `distinct_rewards` inside a compiled program, padded with NaN, (MAX_REWARDS + 1,).
 
-    The smallest, then the smallest of those above it, and so on.
+    It finds the smallest reward, then the smallest of those above it, and so on.
     """
     rewards = jnp.ravel(rewards)
     rewards = jnp.where(jnp.isnan(rewards), jnp.inf, rewards)
@@ -46,9 +47,11 @@ def a_few(rewards: Array) -> Array:
     return jnp.where(jnp.isinf(values), jnp.nan, values)
 
 
-def outcomes(rewards: np.ndarray, settings: Settings) -> Outcomes | None:
-    """The pairs (return over up to ``n_step`` rewards, discount of what follows) that can occur;
-    None where they are too many."""
+def reward_support(rewards: np.ndarray, settings: Settings) -> RewardSupport | None:
+    """Return the pairs (return over up to ``n_step`` rewards, discount after them) that can occur.
+
+    None where they are too many for constants to pay.
+    """
     if len(rewards) > MAX_REWARDS:
         return None
     pairs: set[tuple[float, float]] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,16 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.rl import finite_rewards as known
+from nkcme.rl import finite_rewards
 from nkcme.rl import learner as learning
 from nkcme.rl import replay as buffer
 from nkcme.rl.agents.base import Agent
+from nkcme.rl.curve import Curve
 from nkcme.rl.envs import Hosted
 from nkcme.rl.learner import Learner, Program
-from nkcme.rl.result import Curve, Result
+from nkcme.rl.result import Result
 from nkcme.rl.settings import Settings
-from nkcme.training.interrupts import Interrupts
-from nkcme.training.loop import Progress
+from nkcme.training.chunks import Progress, Values, equal_chunks, run_in_chunks
 from nkcme.training.replicas import single_precision
 
 
@@ -27,39 +28,31 @@ from nkcme.training.replicas import single_precision
 def train_hosted(
     env: Hosted, agent: Agent, settings: Settings, seeds: list[int], progress: Progress | None
 ) -> Result:
-    """See `nkcme.rl.loop.train`. Seeds are trained one after the other."""
-    learners, curves, done, interrupted, warned = [], [], settings.n_steps, False, False
+    """Train agents one after the other; see `nkcme.rl.loop.train`."""
+    runs: list[_Run] = []
+    done, interrupted, warned = settings.n_steps, False, False
     for k, seed in enumerate(seeds):
-        run = _Run(env, agent, settings, seed)
-        with Interrupts() as interrupts:
-            while run.step < settings.n_steps and not interrupts.requested:
-                told = run.until_evaluation()
-                learning.refuse_divergence(np.array([told["loss"]]), run.step)
-                warned = warned or learning.warn_of_support(
-                    run.program.agent, told["outside"], run.step
-                )
-                if progress is not None:
-                    progress.update(
-                        (k * settings.n_steps + run.step) // len(seeds),
-                        {"return": run.returns[-1], "loss": told["loss"]},
-                    )
-        agent = run.program.agent
-        whole = run.step == settings.n_steps
-        if whole or k == 0:  # a later seed that was cut short would cut the curves of the others
-            learners.append(run.learner)
-            curves.append(run.returns)
-            done = run.step
-        if interrupts.requested:
-            interrupted = not whole or k < len(seeds) - 1
+        run = _Run(env, agent, settings, seed, warned)
+        share = None if progress is None else _Share(progress, k, len(seeds), settings.n_steps)
+        steps, stop_requested = run_in_chunks(run, progress=share)
+        # An "auto" support is resolved by the first seed, for all.
+        agent, warned = run.program.agent, run.warned
+        finished = steps == settings.n_steps
+        if finished or k == 0:  # an unfinished later seed would shorten the curves of the others
+            runs.append(run)
+            done = steps
+        if stop_requested:
+            interrupted = not finished or k < len(seeds) - 1
             break
-    curve = Curve.empty(len(learners))
-    curve.extend(settings.eval_every * np.arange(1, len(curves[0]) + 1), np.stack(curves, axis=1))
-    networks = [learning.acting(learner) for learner in learners]
+    returns = np.stack([run.returns for run in runs], axis=1)
+    curve = Curve.empty(len(runs))
+    curve.extend(settings.eval_every * np.arange(1, len(returns) + 1), returns)
+    networks = [learning.acting(run.learner) for run in runs]
     return Result(
         env_name=env.name,
         agent=agent,
         settings=settings,
-        seeds=tuple(seeds[: len(learners)]),
+        seeds=tuple(seeds[: len(runs)]),
         n_actions=env.n_actions,
         observation_size=env.observation_size,
         networks=jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks),
@@ -69,39 +62,55 @@ def train_hosted(
     )
 
 
-class _Run:
-    """One seed's."""
+class _Share:
+    """The progress of one seed as a share of the progress of all."""
 
-    def __init__(self, env: Hosted, agent: Agent, settings: Settings, seed: int):
-        self.env, self.settings = env, settings
+    def __init__(self, progress: Progress, number: int, n_seeds: int, n_steps: int):
+        self._progress, self._n_seeds = progress, n_seeds
+        self._before = number * n_steps
+
+    def update(self, step: int, values: dict[str, float]) -> None:
+        self._progress.update((self._before + step) // self._n_seeds, values)
+
+
+class _Run:
+    """The run of one seed, for `nkcme.training.chunks.run_in_chunks`."""
+
+    replica_name = "agent"
+    divergence_advice = learning.DIVERGENCE_ADVICE
+
+    def __init__(self, env: Hosted, agent: Agent, settings: Settings, seed: int, warned: bool):
+        self.env, self.settings, self.warned = env, settings, warned
         self.program = Program(agent, settings, env.n_actions, env.observation_size, None)
         self.rng = np.random.default_rng(seed)
         self.learner = _start(self.program, jax.random.key(seed))
-        self.step, self.returns = 0, [np.nan][:0]
+        self.returns: list[float] = []
         self.observation = env.reset(seed)
         self._fill()
 
     def _fill(self) -> None:
+        """Take the random steps at the start and write them to the replay."""
         rows = [
             self._advance(int(self.rng.integers(self.env.n_actions)))
             for _ in range(self.settings.prefill)
         ]
         rewards = np.array([row[-3] for row in rows])
-        self.rewards = known.distinct(rewards)
-        agent = self.program.agent.settled(
+        agent = self.program.agent.resolved(
             self.settings.reward_scale * rewards, self.settings.gamma
         )
-        self._know(agent)
+        self.program = self.program._replace(agent=agent)
+        self._set_rewards(finite_rewards.distinct_rewards(rewards))
         for first in range(0, len(rows), self.settings.update_every):
             some = jnp.asarray(np.stack(rows[first : first + self.settings.update_every]))
             self.learner = _write(self.learner, some, first)
 
-    def _know(self, agent: Agent) -> None:
-        outcomes = known.outcomes(self.settings.reward_scale * self.rewards, self.settings)
-        self.program = self.program._replace(agent=agent, outcomes=outcomes)
+    def _set_rewards(self, rewards: np.ndarray) -> None:
+        self.rewards = rewards
+        support = finite_rewards.reward_support(self.settings.reward_scale * rewards, self.settings)
+        self.program = self.program._replace(reward_support=support)
 
     def _advance(self, action: int) -> np.ndarray:
-        """Step the environment; the transition as a row of the replay."""
+        """Step the environment; return the transition as a row of the replay."""
         final, reward, terminated, truncated = self.env.step(action)
         ended = terminated or truncated
         row = np.concatenate(
@@ -110,26 +119,39 @@ class _Run:
         self.observation = self.env.reset() if ended else final
         return row
 
-    def until_evaluation(self) -> dict[str, float]:
-        """Mean loss and the like of the steps until then."""
-        settings, every = self.settings, []
-        for _ in range(settings.eval_every // settings.update_every):
-            rows = np.stack([self._advance(self._action(i)) for i in range(settings.update_every)])
-            fresh = known.joined(self.rewards, rows[:, -3])
-            if self.program.outcomes is not None and len(fresh) > len(self.rewards):
-                self.rewards = fresh
-                self._know(self.program.agent)
-            uniform = self.rng.random(settings.batch_size, np.float32)
-            self.learner, told = _learn(
-                self.program, self.learner, jnp.asarray(rows), uniform, self.step
-            )
-            every.append(told)
-            self.step += settings.update_every
-        self.returns.append(self._episode())
-        return {name: float(np.mean([told[name] for told in every])) for name in every[0]}
+    def start(self) -> None:
+        """Do nothing: the constructor has filled the replay, where Ctrl-C is an ordinary one."""
 
-    def _action(self, i: int) -> int:
-        epsilon = float(learning.epsilon_at(self.settings, float(self.step + i)))
+    def chunk_lengths(self, done: int) -> Sequence[int]:
+        return equal_chunks(self.settings.n_steps, self.settings.eval_every, done)
+
+    def run_chunk(self, done: int, length: int) -> Values:
+        """Train until the next evaluation; return the mean values and the evaluated return."""
+        settings, updates = self.settings, []
+        for step in range(done, done + length, settings.update_every):
+            actions = range(settings.update_every)
+            rows = np.stack([self._advance(self._action(step + i)) for i in actions])
+            rewards = finite_rewards.merged_rewards(self.rewards, rows[:, -3])
+            if self.program.reward_support is not None and len(rewards) > len(self.rewards):
+                self._set_rewards(rewards)
+            uniform = self.rng.random(settings.batch_size, np.float32)
+            self.learner, values = _learn(
+                self.program, self.learner, jnp.asarray(rows), uniform, step
+            )
+            updates.append(values)
+        returns = np.array([self._episode()])
+        means = {name: np.array([np.mean([v[name] for v in updates])]) for name in updates[0]}
+        return means | {"returns": returns}
+
+    def record(self, done: int, values: Values) -> dict[str, float]:
+        self.returns.append(float(values["returns"][0]))
+        self.warned = self.warned or learning.warn_of_support(
+            self.program.agent, float(values["outside"][0]), done
+        )
+        return {"return": self.returns[-1], "loss": float(values["loss"][0])}
+
+    def _action(self, step: int) -> int:
+        epsilon = float(learning.epsilon_at(self.settings, float(step)))
         return self._choose(self.learner.network, epsilon)
 
     def _choose(self, network: Any, epsilon: float) -> int:
@@ -138,7 +160,7 @@ class _Run:
         return int(_greedy(self.program, network, self.observation))
 
     def _episode(self) -> float:
-        """The return of one evaluation episode; training begins a new one after it."""
+        """Return the return of one evaluation episode; training begins a new episode after it."""
         network = learning.acting(self.learner)
         self.observation = self.env.reset()
         total, ended = 0.0, False
@@ -167,12 +189,11 @@ def _write(learner: Learner, rows: Array, position: int) -> Learner:
 def _learn(
     program: Program, learner: Learner, rows: Array, uniform: Array, step: int
 ) -> tuple[Learner, dict[str, Array]]:
-    """Store a round's transitions, update, and copy the target where it is time."""
+    """Store the transitions of a cycle, update, and copy the target where it is due."""
     settings = program.settings
     capacity, n = settings.buffer_size, settings.update_every
     position = (settings.prefill + step) % capacity
     learner = learner._replace(replay=buffer.write(learner.replay, rows, position))
     size = jnp.minimum(settings.prefill + step + n, capacity)
-    learner, told = learning.learn(program, learner, uniform, size, position + n - 1)
-    due = (jnp.asarray(step) + n) % settings.target_every == 0
-    return learning.with_target_copied(learner, due), told
+    learner, values = learning.learn(program, learner, uniform, size, position + n - 1)
+    return learning.with_target_copied(settings, learner, jnp.asarray(step) + n), values

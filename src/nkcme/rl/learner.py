@@ -1,7 +1,7 @@
-"""An agent with a network: acting and learning, whoever steps the environment.
+"""The learning side of an agent: its networks, acting, and one update.
 
-Both loops are made of these: the compiled one (`nkcme.rl.loop`) and the one on the host
-(`nkcme.rl.host_loop`).
+Both loops are made of these functions: the compiled one (`nkcme.rl.loop`) and the one through
+Gymnasium (`nkcme.rl.host_loop`).
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax import Array
 
-from nkcme.errors import TrainingError
 from nkcme.networks import MLP
 from nkcme.rl import replay as buffer
-from nkcme.rl.agents.base import Agent, Outcomes
+from nkcme.rl.agents.base import Agent, RewardSupport
 from nkcme.rl.replay import Replay
 from nkcme.rl.settings import Settings
+from nkcme.training.optimizers import SCHEDULES
 
 PyTree = Any
 
-#: Targets beyond the support are worth a warning from this share of their mass on.
-_WORTH_A_WARNING = 0.01
+#: The advice of the error that a loss which is not finite raises.
+DIVERGENCE_ADVICE = "lower the learning rate, or scale the rewards (reward_scale)"
+
+#: The share of the targets' mass outside the support from which on a warning is given.
+_MAX_OUTSIDE = 0.01
 
 
 class Learner(NamedTuple):
-    """One agent's state. ``average`` is what acts when it counts, where that is another network
-    than the one that learns."""
+    """The state of one agent. ``average`` acts in evaluations, where averaging is on."""
 
     network: MLP
     target: MLP
@@ -41,27 +42,29 @@ class Learner(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What is compiled: equal programs are compiled once."""
+    """The static arguments of the compiled programs: equal ones share programs."""
 
     agent: Agent
     settings: Settings
     n_actions: int
     observation_size: int
-    outcomes: Outcomes | None
+    reward_support: RewardSupport | None
 
     @property
     def row_width(self) -> int:
+        """The width of a row of the replay."""
         return 2 * self.observation_size + 4
 
 
 def optimizer(settings: Settings) -> optax.GradientTransformation:
-    rate: Any = settings.learning_rate
-    if settings.schedule == "cosine":
-        rate = optax.cosine_decay_schedule(rate, settings.n_steps // settings.update_every)
+    """Return Adam with the learning rate of the settings."""
+    n_updates = settings.n_steps // settings.update_every
+    rate = SCHEDULES[settings.schedule](settings.learning_rate, n_updates)
     return optax.adam(rate, eps=settings.adam_eps)
 
 
 def fresh_network(program: Program, key: Array) -> MLP:
+    """Return an untrained network."""
     return MLP(
         program.observation_size,
         program.n_actions * program.agent.width,
@@ -73,6 +76,7 @@ def fresh_network(program: Program, key: Array) -> MLP:
 
 
 def start(program: Program, key: Array) -> Learner:
+    """Return an untrained learner with an empty replay."""
     settings = program.settings
     network = fresh_network(program, key)
     capacity = settings.buffer_size
@@ -89,12 +93,12 @@ def start(program: Program, key: Array) -> Learner:
 
 
 def outputs(program: Program, network: MLP, observation: Array) -> Array:
-    """What the network gives for one observation, (n_actions, width)."""
+    """Return the network's outputs for one observation, (n_actions, width)."""
     return network(observation).reshape(program.n_actions, program.agent.width)
 
 
 def greedy(program: Program, network: MLP, observation: Array) -> Array:
-    """The action of the highest expected return."""
+    """Return the action with the highest expected return."""
     return jnp.argmax(program.agent.value(outputs(program, network, observation)))
 
 
@@ -103,28 +107,26 @@ def act(
     network: MLP,
     observation: Array,
     epsilon: Array | float,
-    chance: Array,
-    other: Array,
+    uniform: Array,
+    random_action: Array,
 ) -> Array:
-    """The greedy action, or ``other`` where ``chance`` in [0, 1) is below epsilon."""
-    return jnp.where(chance < epsilon, other, greedy(program, network, observation))
+    """Return the greedy action, or the random one where ``uniform`` in [0, 1) is below epsilon."""
+    return jnp.where(uniform < epsilon, random_action, greedy(program, network, observation))
 
 
 def acting(learner: Learner) -> MLP:
-    """The network that acts when it counts."""
+    """Return the network that acts in evaluations."""
     return learner.network if learner.average is None else learner.average
 
 
-def with_target_copied(learner: Learner, due: Array) -> Learner:
-    """The target network is the one that learns, where it is time for that."""
-    copied = jax.tree.map(
-        lambda new, old: jnp.where(due, new, old), learner.network, learner.target
-    )
-    return learner._replace(target=copied)
+def with_target_copied(settings: Settings, learner: Learner, done: Array) -> Learner:
+    """Return the learner with the network copied to the target, if that is due after a step."""
+    target = optax.periodic_update(learner.network, learner.target, done, settings.target_every)
+    return learner._replace(target=target)
 
 
 def epsilon_at(settings: Settings, step: Array | float) -> Array:
-    """Linear from 1 to ``settings.epsilon`` over ``settings.epsilon_steps``."""
+    """Return the share of random actions: linear from 1 to epsilon over ``epsilon_steps``."""
     share = jnp.minimum(step / settings.epsilon_steps, 1.0)
     return 1.0 + share * (settings.epsilon - 1.0)
 
@@ -132,7 +134,10 @@ def epsilon_at(settings: Settings, step: Array | float) -> Array:
 def learn(
     program: Program, learner: Learner, uniform: Array, size: Array | int, newest: Array | int
 ) -> tuple[Learner, dict[str, Array]]:
-    """One update, on a batch by the numbers ``uniform`` (batch_size,) in [0, 1)."""
+    """Make one update, on the batch that ``uniform`` (batch_size,) in [0, 1) selects.
+
+    The values are the loss and the mean mass of the targets outside the support.
+    """
     agent, settings = program.agent, program.settings
     batch = buffer.sample(
         learner.replay,
@@ -155,7 +160,7 @@ def learn(
     def loss(network: MLP) -> tuple[Array, Array]:
         every = jax.vmap(lambda o: outputs(program, network, o))(batch.observation)
         losses = agent.losses(
-            every[rows, batch.action], target, reward, batch.discount, program.outcomes
+            every[rows, batch.action], target, reward, batch.discount, program.reward_support
         )
         return jnp.mean(batch.weight * losses), losses
 
@@ -164,42 +169,33 @@ def learn(
     network = optax.apply_updates(learner.network, change)
     average = learner.average
     if average is not None:
+        # optax.incremental_update adds in the other order, which changes the last digits.
         keep = settings.averaging
         average = jax.tree.map(lambda a, n: keep * a + (1.0 - keep) * n, average, network)
-    told = {"loss": value, "outside": jnp.mean(agent.outside(target, reward, batch.discount))}
-    return (
-        Learner(
-            network,
-            learner.target,
-            average,
-            state,
-            buffer.reprioritise(learner.replay, batch.row, losses),
-        ),
-        told,
+    outside = jnp.mean(agent.mass_outside(target, reward, batch.discount))
+    learner = Learner(
+        network,
+        learner.target,
+        average,
+        state,
+        buffer.reprioritise(learner.replay, batch.row, losses),
     )
-
-
-def refuse_divergence(losses: np.ndarray, step: int) -> None:
-    """Raise where the loss of one of the agents is not a number any more."""
-    bad = np.flatnonzero(~np.isfinite(losses))
-    if bad.size:
-        raise TrainingError(
-            f"the loss of agent {bad[0]} is {losses[bad[0]]} after {step} steps: lower the "
-            "learning rate, or scale the rewards (reward_scale)"
-        )
+    return learner, {"loss": value, "outside": outside}
 
 
 def warn_of_support(agent: Agent, share: float, step: int) -> bool:
-    """Warn where that share of the targets' mass lies outside the support; whether it was so.
+    """Warn if that share of the targets' mass is outside the support; return whether it did.
 
-    For the functions below `nkcme.rl.train`, whose caller the warning shall name.
+    The warning names the caller of `nkcme.rl.train`: six calls above, through the ``record`` of a
+    run, `nkcme.training.chunks.run_in_chunks`, the loop and its decorator.
     """
-    if share <= _WORTH_A_WARNING:
+    if share <= _MAX_OUTSIDE:
         return False
-    low, high = agent.support  # type: ignore[attr-defined]
+    bounds = getattr(agent, "support", None)
+    of = "" if bounds is None else f" of [{bounds[0]:g}, {bounds[1]:g}]"
     warnings.warn(
-        f"{share:.0%} of the targets' mass lay outside the support of [{low:g}, {high:g}] by step "
-        f'{step}: give a wider support, or support="auto"',
-        stacklevel=5,
+        f"{share:.0%} of the targets' mass lay outside the support{of} by step {step}: give a "
+        'wider support, or support="auto"',
+        stacklevel=7,
     )
     return True

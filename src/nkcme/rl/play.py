@@ -1,28 +1,26 @@
-"""Trained agents at play, stepped from Python: for scores, for aversion to risk, for pictures.
+"""Episodes of trained agents, stepped from Python: for scores, recordings and pictures.
 
-Episodes of both kinds of environments go side by side, so that one question to the network serves
-them all. Nothing is learned and nothing explored: every action is the best by `Result.act`.
+Several episodes are played side by side, so that one call of the network serves all of them. The
+agents do not learn and do not explore: every action is that of `Result.act`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
 
 from nkcme.errors import NkcmeError
-from nkcme.rl.envs import Compiled, Hosted, Step, make
+from nkcme.rl.environment import Environment, Step
+from nkcme.rl.envs import Compiled, Hosted, make
 from nkcme.rl.result import Result
 from nkcme.training.replicas import single_precision
 
-if TYPE_CHECKING:
-    from nkcme.rl.loop import Environment
-
-#: Colours (Okabe and Ito) of the planes of a game whose observation is a stack of them.
+#: Colours (Okabe and Ito) for the planes of a game, where the observation is a stack of planes.
 _PLANE_COLOURS = np.array(
     [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233],
      [240, 228, 66], [0, 0, 0], [150, 150, 150], [120, 60, 20]], np.uint8
@@ -31,30 +29,56 @@ _BACKGROUND = np.array([245, 245, 245], np.uint8)
 
 
 class Episodes(NamedTuple):
-    """Whole episodes of one agent; each array has a row an episode."""
+    """Whole episodes of one agent; each array has one row per episode.
 
-    starts: np.ndarray  # (n, observation_size): the first observations
-    returns: np.ndarray  # (n,): sums of rewards
-    discounted: np.ndarray  # (n,): the same with gamma, as the agent foresees them
-    lengths: np.ndarray  # (n,)
-    terminated: np.ndarray  # (n,) bool; the others were cut off by a time limit
+    Attributes
+    ----------
+    starts : ndarray of shape (n, observation_size)
+        The first observations.
+    returns : ndarray of shape (n,)
+        The sums of rewards.
+    discounted : ndarray of shape (n,)
+        The discounted sums of rewards, which the agent predicts.
+    lengths : ndarray of shape (n,)
+        The numbers of steps.
+    terminated : ndarray of shape (n,), bool
+        Whether the episode terminated; the others were cut off by a time limit.
+    """
+
+    starts: np.ndarray
+    returns: np.ndarray
+    discounted: np.ndarray
+    lengths: np.ndarray
+    terminated: np.ndarray
 
 
 class Recording(NamedTuple):
-    """One episode, step by step."""
+    """One episode, step by step.
 
-    observations: np.ndarray  # (T, observation_size): those that were acted on
-    actions: np.ndarray  # (T,)
-    rewards: np.ndarray  # (T,)
+    Attributes
+    ----------
+    observations : ndarray of shape (T, observation_size)
+        The observations that were acted on.
+    actions, rewards : ndarray of shape (T,)
+        The actions and their rewards.
+    terminated : bool
+        Whether the episode terminated; otherwise a time limit cut it off.
+    seed : int
+        The seed of the episode.
+    """
+
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
     terminated: bool
     seed: int
 
     def returns_to_go(self, gamma: float) -> np.ndarray:
-        """What each step came to in the end, discounted, (T,)."""
-        came, total = np.zeros(len(self.rewards)), 0.0
-        for t in reversed(range(len(came))):
-            came[t] = total = self.rewards[t] + gamma * total
-        return came
+        """Return the discounted sum of the rewards from each step on, (T,)."""
+        returns, total = np.zeros(len(self.rewards)), 0.0
+        for t in reversed(range(len(returns))):
+            returns[t] = total = self.rewards[t] + gamma * total
+        return returns
 
 
 def play(
@@ -66,21 +90,56 @@ def play(
     seed: int = 0,
     risk: float | None = None,
 ) -> Episodes:
-    """Episodes of one agent, by its place among the seeds; ``risk`` as in `Result.act`."""
-    crowd = _crowd(result, env, n_episodes, seed)
-    starts = crowd.observations
-    going = np.ones(n_episodes, bool)
+    """Play episodes with one agent.
+
+    Parameters
+    ----------
+    result
+        The trained agents.
+    env
+        The environment, from `nkcme.rl.make`.
+    n_episodes
+        The number of episodes.
+    agent
+        The position of the agent among the seeds.
+    seed
+        The seed of the environment.
+    risk
+        How to rank actions; see `Result.act`.
+
+    Returns
+    -------
+    Episodes
+        Starts, returns and lengths.
+
+    Raises
+    ------
+    NkcmeError
+        If the environment has other actions or observations than the agents were trained with.
+
+    Examples
+    --------
+    >>> from nkcme import rl
+    >>> from nkcme.rl.play import play
+    >>> settings = rl.Settings(n_steps=200, prefill=100, buffer_size=100)
+    >>> result = rl.train("RiskyPath", rl.NKDQN(support=(-6, 3)), settings)
+    >>> play(result, rl.make("RiskyPath"), 10).returns.shape
+    (10,)
+    """
+    batch = _episode_batch(result, env, n_episodes, seed)
+    starts = batch.observations
+    running = np.ones(n_episodes, bool)
     returns, discounted = np.zeros(n_episodes), np.zeros(n_episodes)
     lengths, over = np.zeros(n_episodes, int), np.zeros(n_episodes, bool)
-    while going.any():
-        rewards, terminated, truncated = crowd.step(
-            result.act(crowd.observations, agent, risk=risk), going
+    while running.any():
+        rewards, terminated, truncated = batch.step(
+            result.act(batch.observations, agent, risk=risk), running
         )
-        returns += np.where(going, rewards, 0.0)
-        discounted += np.where(going, result.settings.gamma**lengths * rewards, 0.0)
-        lengths += going
-        over |= going & terminated
-        going &= ~(terminated | truncated)
+        returns += np.where(running, rewards, 0.0)
+        discounted += np.where(running, result.settings.gamma**lengths * rewards, 0.0)
+        lengths += running
+        over |= running & terminated
+        running &= ~(terminated | truncated)
     return Episodes(starts, returns, discounted, lengths, over)
 
 
@@ -92,14 +151,30 @@ def record(
     seed: int = 0,
     risk: float | None = None,
 ) -> Recording:
-    """One episode of one agent."""
-    crowd = _crowd(result, env, 1, seed)
+    """Play one episode with one agent and keep every step.
+
+    Parameters
+    ----------
+    result, env, agent, seed, risk
+        As in `play`.
+
+    Returns
+    -------
+    Recording
+        Observations, actions and rewards.
+
+    Raises
+    ------
+    NkcmeError
+        If the environment has other actions or observations than the agents were trained with.
+    """
+    batch = _episode_batch(result, env, 1, seed)
     observations, actions, rewards = [], [], []
-    going = np.ones(1, bool)
+    running = np.ones(1, bool)
     while True:
-        observations.append(crowd.observations[0])
-        action = result.act(crowd.observations, agent, risk=risk)
-        reward, terminated, truncated = crowd.step(action, going)
+        observations.append(batch.observations[0])
+        action = result.act(batch.observations, agent, risk=risk)
+        reward, terminated, truncated = batch.step(action, running)
         actions.append(action[0])
         rewards.append(reward[0])
         if terminated[0] or truncated[0]:
@@ -113,27 +188,46 @@ def record(
 
 
 def stage(name: str) -> Compiled | Hosted:
-    """The environment of that name that can be drawn: Gymnasium's, or a game on a grid."""
+    """Make an environment that `frames` can draw: Gymnasium's, or a game on a grid.
+
+    Parameters
+    ----------
+    name
+        The name of the environment.
+
+    Raises
+    ------
+    NkcmeError
+        If there is no such environment, or it cannot be drawn.
+    """
     try:
         env = Hosted(name, render_mode="rgb_array")
     except NkcmeError:
-        drawn = make(name)  # says what is wrong where nobody knows the name
+        drawn = make(name)  # raises with the reason where the name is unknown
         if isinstance(drawn, Compiled) and len(drawn.observation_shape) == 3:
             return drawn
     else:
-        if env.draws:
+        if env.can_render:
             return env
     raise NkcmeError(
         f"{name} cannot be drawn: neither does Gymnasium draw it, nor are its observations a grid; "
-        "nkcme rl report shows what the agents foresee without it"
+        "nkcme rl report shows the predicted returns without it"
     )
 
 
 def frames(recording: Recording, env: Compiled | Hosted, every: int) -> Iterator[np.ndarray]:
-    """Pictures (height, width, 3) of every so-many-th state that was acted on.
+    """Yield pictures (height, width, 3) of every ``every``-th state that was acted on.
 
-    A Gymnasium environment plays the episode again to be drawn: no picture is kept for longer than
-    it takes to look at it.
+    A Gymnasium environment plays the episode again, so that no picture needs to be stored.
+
+    Parameters
+    ----------
+    recording
+        The episode.
+    env
+        The environment, from `stage`.
+    every
+        The number of states from one picture to the next.
     """
     if isinstance(env, Hosted):
         env.reset(recording.seed)
@@ -147,18 +241,15 @@ def frames(recording: Recording, env: Compiled | Hosted, every: int) -> Iterator
 
 
 def _painted(planes: np.ndarray) -> np.ndarray:
-    """Planes (height, width, n) as one picture, the later ones above the earlier."""
+    """Paint planes (height, width, n) as one picture, later ones above earlier ones."""
     picture = np.broadcast_to(_BACKGROUND, (*planes.shape[:2], 3)).copy()
     for k in range(planes.shape[2]):
         picture[planes[:, :, k] > 0] = _PLANE_COLOURS[k % len(_PLANE_COLOURS)]
     return picture
 
 
-# --------------------------------------------------------------------------------- side by side
-
-
-class _CompiledCrowd:
-    """Episodes of an environment in JAX; those that ended go on unseen."""
+class _CompiledBatch:
+    """Episodes of an environment in JAX; those that ended continue, and their steps are ignored."""
 
     @single_precision()
     def __init__(self, env: Environment, n: int, seed: int):
@@ -170,13 +261,13 @@ class _CompiledCrowd:
 
     @single_precision()
     def step(
-        self, actions: np.ndarray, going: np.ndarray
+        self, actions: np.ndarray, running: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         self._t += 1
-        self._states, came = _advance(self._env, self._keys, self._t, self._states, actions)
-        self.observations = np.asarray(came.observation)
-        truncated = np.asarray(came.truncated) | (self._t >= self._env.max_steps)
-        return np.asarray(came.reward, np.float64), np.asarray(came.terminated), truncated
+        self._states, taken = _advance(self._env, self._keys, self._t, self._states, actions)
+        self.observations = np.asarray(taken.observation)
+        truncated = np.asarray(taken.truncated) | (self._t >= self._env.max_steps)
+        return np.asarray(taken.reward, np.float64), np.asarray(taken.terminated), truncated
 
 
 @partial(jax.jit, static_argnums=0)
@@ -192,35 +283,38 @@ def _advance(
     return jax.vmap(one)(keys, states, actions)
 
 
-class _HostedCrowd:
-    """Episodes of a Gymnasium environment, each in a copy of its own, seeded one after another."""
+class _HostedBatch:
+    """Episodes of a Gymnasium environment, one copy each; the seeds are consecutive numbers."""
 
     def __init__(self, env: Hosted, n: int, seed: int):
         self._envs = [env, *(Hosted(env.name) for _ in range(n - 1))]
         self.observations = np.stack([e.reset(seed + i) for i, e in enumerate(self._envs)])
 
     def step(
-        self, actions: np.ndarray, going: np.ndarray
+        self, actions: np.ndarray, running: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rewards = np.zeros(len(going))
-        terminated, truncated = np.zeros(len(going), bool), np.zeros(len(going), bool)
+        n = len(running)
+        rewards, terminated, truncated = np.zeros(n), np.zeros(n, bool), np.zeros(n, bool)
         self.observations = self.observations.copy()
-        for i in np.flatnonzero(going):
+        for i in np.flatnonzero(running):
             self.observations[i], rewards[i], terminated[i], truncated[i] = self._envs[i].step(
                 int(actions[i])
             )
         return rewards, terminated, truncated
 
 
-def _crowd(
+def _episode_batch(
     result: Result, env: Environment | Hosted, n: int, seed: int
-) -> _CompiledCrowd | _HostedCrowd:
+) -> _CompiledBatch | _HostedBatch:
     found, wanted = (
-        f"{one.n_actions} actions and {one.observation_size} numbers to observe"
+        f"{one.n_actions} actions and observations of {one.observation_size} numbers"
         for one in (env, result)
     )
     if found != wanted:
-        raise NkcmeError(f"these agents know {wanted}, and {env.name} has {found}")
+        raise NkcmeError(
+            f"expected an environment with {wanted}, as these agents were trained in; {env.name} "
+            f"has {found}"
+        )
     if isinstance(env, Hosted):
-        return _HostedCrowd(env, n, seed)
-    return _CompiledCrowd(env, n, seed)
+        return _HostedBatch(env, n, seed)
+    return _CompiledBatch(env, n, seed)

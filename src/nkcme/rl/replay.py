@@ -1,9 +1,9 @@
-"""Replay: a ring of transitions in the order they happened, kept as one matrix.
+"""Replay: a ring buffer of transitions in the order of time, stored as one matrix.
 
 A row holds the observation, the next one (before any reset), the action, the reward, and two flags:
-whether the episode terminated there and whether it ended, by termination or truncation. One matrix
-means one write a round and one gather a batch. Rows lie in the order of time, so that a return over
-several steps is read off the rows that follow.
+whether the episode terminated there and whether it ended, by termination or truncation. With one
+matrix, a cycle of steps is one write and a batch is one gather. A return over several steps is
+computed from the rows that follow.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-#: Prioritised replay as Schaul et al. have it: the power of the loss, and of the correction.
+#: Prioritised replay (Schaul et al., 2016): the power of the loss, and of the correction.
 PRIORITY_POWER, CORRECTION_POWER = 0.6, 0.4
 _LEAST_PRIORITY = 1e-3
 
 
 class Transition(NamedTuple):
-    """What is learned from; each leaf with leading axes."""
+    """Transitions; the leaves share their leading axes."""
 
     observation: Array
     next_observation: Array
@@ -32,13 +32,18 @@ class Transition(NamedTuple):
 
 
 class Replay(NamedTuple):
+    """The ring buffer."""
+
     rows: Array  # (capacity, width)
-    priority: Array | None  # (capacity,), None where every row is as likely
+    priority: Array | None  # (capacity,); None where all rows are equally likely
 
 
 class Sample(NamedTuple):
-    """A batch: with several steps, ``reward`` is their discounted sum, and ``discount`` what is
-    left of the value of ``next_observation``, 0 after termination."""
+    """A batch of Bellman targets.
+
+    ``reward`` is the discounted sum of up to ``n_step`` rewards. ``discount`` is the factor of the
+    value of ``next_observation``, 0 after termination.
+    """
 
     observation: Array
     next_observation: Array
@@ -50,13 +55,14 @@ class Sample(NamedTuple):
 
 
 def pack(transition: Transition) -> Array:
-    """Transitions (..., width)."""
+    """Return transitions as rows, (..., width)."""
     scalars = [transition.action, transition.reward, transition.terminated, transition.ended]
     columns = [jnp.asarray(s, jnp.float32)[..., None] for s in scalars]
     return jnp.concatenate([transition.observation, transition.next_observation, *columns], axis=-1)
 
 
 def unpack(rows: Array, observation_size: int) -> Transition:
+    """Return rows (..., width) as transitions."""
     observation = rows[..., :observation_size]
     next_observation = rows[..., observation_size : 2 * observation_size]
     action, reward, terminated, ended = jnp.moveaxis(rows[..., 2 * observation_size :], -1, 0)
@@ -71,7 +77,7 @@ def unpack(rows: Array, observation_size: int) -> Transition:
 
 
 def write(replay: Replay, rows: Array, position: Array | int) -> Replay:
-    """Put rows (k, width) at ``position``, a multiple of k; new rows are as likely as any."""
+    """Write rows (k, width) at ``position``, a multiple of k, with the highest priority so far."""
     filled = jax.lax.dynamic_update_slice_in_dim(replay.rows, rows, position, axis=0)
     if replay.priority is None:
         return Replay(filled, None)
@@ -91,9 +97,10 @@ def sample(
     n_step: int,
     bootstrap_on_truncation: bool,
 ) -> Sample:
-    """A batch by numbers ``uniform`` (n,) in [0, 1): of the first ``size`` rows, with replacement.
+    """Return the batch that ``uniform`` (n,) in [0, 1) selects, with replacement.
 
-    ``newest`` is the row written last; a return over several steps ends there at the latest.
+    Only the first ``size`` rows are filled. ``newest`` is the row written last; a return over
+    several steps ends there at the latest.
     """
     capacity = replay.rows.shape[0]
     if replay.priority is None:
@@ -102,19 +109,19 @@ def sample(
     else:
         index, weight = _by_priority(replay.priority, uniform, size)
     first = unpack(replay.rows[index], observation_size)
-    # What a time limit cut off is worth what would have followed, unless it counts as an end.
+    # Without bootstrapping on truncation, a time limit counts as an end.
     final = lambda t: t.terminated if bootstrap_on_truncation else t.ended  # noqa: E731
     reward, last, power = first.reward, first, jnp.ones(uniform.shape)
-    going = ~first.ended
+    running = ~first.ended
     for k in range(1, n_step):
         here = (index + k) % capacity
         later = unpack(replay.rows[here], observation_size)
-        # The row after the newest one is the oldest: another story.
-        going = going & ((index + k - 1) % capacity != newest)
-        reward = reward + jnp.where(going, gamma**k * later.reward, 0.0)
-        power = power + going
-        last = jax.tree.map(partial(_where, going), later, last)
-        going = going & ~later.ended
+        # The row after the newest one is the oldest and belongs to another episode.
+        running = running & ((index + k - 1) % capacity != newest)
+        reward = reward + jnp.where(running, gamma**k * later.reward, 0.0)
+        power = power + running
+        last = jax.tree.map(partial(_where, running), later, last)
+        running = running & ~later.ended
     discount = jnp.where(final(last), 0.0, jnp.float32(gamma) ** power)
     return Sample(
         first.observation, last.next_observation, first.action, reward, discount, index, weight
@@ -126,7 +133,7 @@ def _where(rows: Array, new: Array, old: Array) -> Array:
 
 
 def _by_priority(priority: Array, uniform: Array, size: Array | int) -> tuple[Array, Array]:
-    """Rows in proportion to their priority, and weights that make up for it, at most 1."""
+    """Return rows in proportion to their priority, and the weights that correct for it."""
     known = jnp.where(jnp.arange(priority.shape[0]) < size, priority, 0.0)
     total = jnp.cumsum(known)
     index = jnp.minimum(jnp.searchsorted(total, uniform * total[-1], side="right"), size - 1)
@@ -136,7 +143,7 @@ def _by_priority(priority: Array, uniform: Array, size: Array | int) -> tuple[Ar
 
 
 def reprioritise(replay: Replay, index: Array, losses: Array) -> Replay:
-    """Give the rows of a batch the priority that their losses say."""
+    """Set the priorities of the rows of a batch from their losses."""
     if replay.priority is None:
         return replay
     priority = (jnp.abs(losses) + _LEAST_PRIORITY) ** PRIORITY_POWER

@@ -1,9 +1,9 @@
-"""What training agents gives: their curves, their networks, and the returns they foresee."""
+"""The result of training: curves, networks, and the return distributions they predict."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,64 +19,54 @@ from nkcme.model_files import files as persistence
 from nkcme.networks import MLP
 from nkcme.parameter_checks import need_whole
 from nkcme.rl import learner as learning
-from nkcme.rl.agents import C51, DQN, MMDQN, NKDQN, Agent
+from nkcme.rl.agents.base import Agent, agent_from_config
+from nkcme.rl.curve import Curve
 from nkcme.rl.learner import Program
 from nkcme.rl.settings import Settings
+from nkcme.training.named_arrays import named_arrays, tree_from_model_file
 from nkcme.training.replicas import single_precision
 
-_KINDS: dict[str, type[Agent]] = {a.kind: a for a in (NKDQN, C51, MMDQN, DQN)}
+#: What the names of the networks' arrays begin with in a file.
+_NETWORK = "network"
 
-
-#: A curve that is drawn or kept in a row has at most so many points.
-N_POINTS = 500
-
-
-@dataclass
-class Curve:
-    """Returns of single evaluation episodes: ``step`` (n,) and ``returns`` (n, agents)."""
-
-    step: np.ndarray
-    returns: np.ndarray
-
-    @classmethod
-    def empty(cls, n_agents: int) -> Curve:
-        return cls(np.zeros(0, np.int64), np.zeros((0, n_agents), np.float32))
-
-    def extend(self, step: np.ndarray, returns: np.ndarray) -> None:
-        self.step = np.concatenate([self.step, np.asarray(step, np.int64)])
-        self.returns = np.concatenate([self.returns, np.asarray(returns, np.float32)])
-
-    def last_fifth(self) -> np.ndarray:
-        """Each agent's mean return over the last fifth of its steps, (agents,); NaN of none."""
-        if not len(self.step):
-            return np.full(self.returns.shape[1], np.nan)
-        late = self.step > 0.8 * self.step[-1]
-        return self.returns[late].mean(axis=0, dtype=np.float64)
-
-    def area(self) -> np.ndarray:
-        """Each agent's mean return over all its steps, (agents,): the area under its curve."""
-        return self.returns.mean(axis=0, dtype=np.float64)
-
-    def as_arrays(self) -> dict[str, np.ndarray]:
-        return {"curve/step": self.step, "curve/returns": self.returns}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Curve:
-        return cls(arrays["curve/step"], arrays["curve/returns"])
-
-
-def thin(values: np.ndarray, n_points: int = N_POINTS) -> tuple[np.ndarray, int]:
-    """Means over spans of so many values that at most ``n_points`` are left, and the span. All
-    spans are equal, but the last is shorter where the values do not fill it."""
-    span = -(-len(values) // n_points)
-    first = np.arange(0, len(values), span)
-    sums = np.add.reduceat(np.asarray(values, np.float64), first)
-    return sums / np.diff(np.append(first, len(values))), span
+#: The number of quantiles that approximate the mean of a tail.
+_TAIL_LEVELS = 200
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Trained agents, one a seed; ``networks`` has a leading axis of agents."""
+    """Trained agents of one kind, one per seed.
+
+    Attributes
+    ----------
+    env_name : str
+        The environment they were trained in.
+    agent : Agent
+        Their kind and its parameters, with every "auto" resolved.
+    settings : Settings
+        How they were trained.
+    seeds : tuple of int
+        Their seeds. Methods name an agent by its position among them.
+    n_actions, observation_size : int
+        The number of actions and the length of an observation.
+    networks : MLP
+        Their networks; each array has a leading axis of agents.
+    curve : Curve
+        The returns of their evaluation episodes.
+    n_steps : int
+        The steps done.
+    interrupted : bool
+        Whether Ctrl-C ended training early.
+
+    Examples
+    --------
+    >>> from nkcme import rl
+    >>> settings = rl.Settings(n_steps=200, prefill=100, buffer_size=100)
+    >>> result = rl.train("RiskyPath", rl.NKDQN(support=(-6, 3)), settings)
+    >>> valley, mountain_pass = result.return_distribution([1.0, 0.0, 0.0])
+    >>> valley.ppf([0.05, 0.95]).shape
+    (1, 2)
+    """
 
     env_name: str
     agent: Agent
@@ -90,33 +80,62 @@ class Result:
     interrupted: bool = False
 
     @property
-    def program(self) -> Program:
+    def _program(self) -> Program:
         return Program(self.agent, self.settings, self.n_actions, self.observation_size, None)
 
     def network(self, agent: int = 0) -> MLP:
-        """The network of one agent, by its place among the seeds."""
+        """Return the network of one agent.
+
+        Parameters
+        ----------
+        agent
+            Its position among the seeds.
+
+        Raises
+        ------
+        NkcmeError
+            If there is no such agent.
+        """
         if not -len(self.seeds) <= agent < len(self.seeds):
             raise NkcmeError(f"there are {len(self.seeds)} agents, numbered from 0; got {agent}")
         return jax.tree.map(lambda leaf: leaf[agent], self.networks)
 
     def best(self) -> int:
-        """The agent with the highest mean return over the last fifth of training."""
+        """Return the agent with the highest mean return over the last fifth of training."""
         return int(np.argmax(self.curve.last_fifth())) if len(self.curve.step) else 0
 
     @single_precision()
     def _outputs(self, observation: ArrayLike, agent: int) -> np.ndarray:
-        """(..., n_actions, width) from observations (..., observation_size)."""
+        """Return the outputs (n, n_actions, width) for observations (n, observation_size)."""
         vector = jnp.asarray(observation, jnp.float32)
         if vector.ndim not in (1, 2) or vector.shape[-1] != self.observation_size:
             raise NkcmeError(
                 f"expected an observation of {self.observation_size} numbers, or a table of such; "
                 f"got an array of shape {vector.shape}"
             )
-        return np.asarray(_outputs(self.program, self.network(agent), jnp.atleast_2d(vector)))
+        return np.asarray(_outputs(self._program, self.network(agent), jnp.atleast_2d(vector)))
 
     def return_distribution(self, observation: ArrayLike, agent: int = 0) -> list[Distribution]:
-        """The return that each action would bring: a distribution for each action, with one row
-        for each of the observations (observation_size,) or (n, observation_size)."""
+        """Predict the distribution of each action's return.
+
+        Parameters
+        ----------
+        observation
+            One observation (observation_size,) or a table of them (n, observation_size).
+        agent
+            The position of the agent among the seeds.
+
+        Returns
+        -------
+        list of Distribution
+            One distribution per action, with one row per observation. Returns are discounted and
+            in the environment's unit.
+
+        Raises
+        ------
+        NkcmeError
+            If an observation has another length, or there is no such agent.
+        """
         outputs = self._outputs(observation, agent)
         scale = 1.0 / self.settings.reward_scale
         return [self.agent.distribution(outputs[:, a], scale) for a in range(self.n_actions)]
@@ -124,8 +143,29 @@ class Result:
     def act(
         self, observation: ArrayLike, agent: int = 0, *, risk: float | None = None
     ) -> np.ndarray:
-        """The best action for each observation, by the mean return; with ``risk`` in (0, 1), by
-        the mean of that worst share of returns (the conditional value at risk): averse to risk."""
+        """Return the best action for each observation.
+
+        Parameters
+        ----------
+        observation
+            One observation (observation_size,) or a table of them (n, observation_size).
+        agent
+            The position of the agent among the seeds.
+        risk
+            None to rank actions by the mean return. A share in (0, 1) to rank them by the mean of
+            that worst share of returns, the conditional value at risk, which is averse to risk.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The actions.
+
+        Raises
+        ------
+        NkcmeError
+            If ``risk`` is not between 0 and 1, an observation has another length, or there is no
+            such agent.
+        """
         returns = self.return_distribution(observation, agent)
         if risk is None:
             worth = np.stack([r.mean() for r in returns])
@@ -137,7 +177,13 @@ class Result:
         return np.argmax(worth, axis=0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agents to a directory of JSON and safetensors, as models are."""
+        """Write the agents to a directory of JSON and safetensors; `load` reads them.
+
+        Parameters
+        ----------
+        path
+            The directory; an existing model there is replaced.
+        """
         config = {
             "estimator": "rl",
             "env": self.env_name,
@@ -149,12 +195,8 @@ class Result:
             "n_steps": self.n_steps,
             "interrupted": self.interrupted,
         }
-        leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(self.networks, eqx.is_array))
-        arrays = {f"network{jax.tree_util.keystr(path)}": np.asarray(leaf) for path, leaf in leaves}
+        arrays = named_arrays(eqx.filter(self.networks, eqx.is_array), _NETWORK)
         persistence.write_model(path, config, arrays | self.curve.as_arrays())
-
-
-_TAIL_LEVELS = 200
 
 
 @partial(jax.jit, static_argnums=0)
@@ -163,7 +205,29 @@ def _outputs(program: Program, network: MLP, observations: jax.Array) -> jax.Arr
 
 
 def load(path: str | os.PathLike[str]) -> Result:
-    """The agents that `Result.save` wrote at ``path``."""
+    """Read the agents that `Result.save` wrote.
+
+    Parameters
+    ----------
+    path
+        The directory.
+
+    Returns
+    -------
+    Result
+        The saved agents.
+
+    Raises
+    ------
+    ModelFileError
+        If there are no agents at ``path``, the files are damaged, or the module that defines their
+        class has not been imported.
+
+    Examples
+    --------
+    >>> from nkcme import rl
+    >>> agents = rl.load("cartpole")  # doctest: +SKIP
+    """
     config, arrays = persistence.read_model(path)
     if config.get("estimator") != "rl":
         raise ModelFileError(
@@ -172,6 +236,8 @@ def load(path: str | os.PathLike[str]) -> Result:
         )
     try:
         return _from_file(config, arrays)
+    except ModelFileError as error:
+        raise ModelFileError(f"{str(path)!r}: {error}") from error
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise ModelFileError(
             f"{str(path)!r}: expected agents as nkcme saves them, found {error!r}; the file is "
@@ -186,22 +252,14 @@ def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
     for number in (n_actions, size, n_steps, *config["seeds"]):
         need_whole("each number of agents and steps", number, least=0)
     if getattr(agent, "support", None) == "auto":
-        raise NkcmeError("a support that was never settled")
+        raise NkcmeError("a support that is not resolved")
     program = Program(agent, settings, n_actions, size, None)
     seeds = tuple(config["seeds"])
     curve = Curve.from_arrays(arrays)
     if curve.step.ndim != 1 or curve.returns.shape != (len(curve.step), len(seeds)):
         raise NkcmeError(f"a curve of shape {curve.returns.shape}")
-    like = jax.eval_shape(lambda key: learning.fresh_network(program, key), jax.random.key(0))
-
-    def leaf(path: Any, shape: Any) -> jax.Array:
-        found = arrays[f"network{jax.tree_util.keystr(path)}"]
-        if found.shape != (len(seeds), *shape.shape):
-            raise NkcmeError(f"an array of shape {found.shape}")
-        if not np.all(np.isfinite(found)):
-            raise NkcmeError("parameters that are not finite")
-        return jnp.asarray(found, shape.dtype)
-
+    skeleton = jax.eval_shape(lambda key: learning.fresh_network(program, key), jax.random.key(0))
+    parameters = {name: array for name, array in arrays.items() if name.startswith(_NETWORK)}
     return Result(
         env_name=str(config["env"]),
         agent=agent,
@@ -209,19 +267,8 @@ def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
         seeds=seeds,
         n_actions=n_actions,
         observation_size=size,
-        networks=jax.tree_util.tree_map_with_path(leaf, like),
+        networks=tree_from_model_file(skeleton, parameters, _NETWORK, leading=(len(seeds),)),
         curve=curve,
         n_steps=n_steps,
         interrupted=bool(config["interrupted"]),
     )
-
-
-def agent_from_config(config: dict[str, Any]) -> Agent:
-    """The agent of an `Agent.to_config`."""
-    kind = _KINDS[config["kind"]]
-    known = {f.name for f in fields(kind)}
-    return kind(**{k: _tupled(v) for k, v in config.items() if k in known})
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(v) for v in value) if isinstance(value, list) else value

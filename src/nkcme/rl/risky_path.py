@@ -1,12 +1,12 @@
-"""Two roads home: the smallest environment in which the mean return misleads.
+"""The smallest environment in which an action with the higher mean return is the riskier one.
 
-At the fork one road follows the valley and the other climbs to a pass. The valley brings 1, always.
-The pass brings 2 in nine cases of ten, and in the tenth an avalanche, -5. At its foot one can still
-turn back. By the mean the pass is better, 1.3 against 1; by the worst tenth of its returns it is
-ruin. A Q-value cannot tell these apart; a return distribution can.
+From a fork the agent follows the valley or climbs to a pass. The valley gives a reward of 1. The
+pass gives 2 with probability 0.9 and -5, an avalanche, with probability 0.1; at the foot of the
+pass the agent can still turn back. The mean return of the pass is higher, 1.3 against 1, but the
+mean of its worst tenth is -5. Q-values do not show the difference; return distributions do.
 
-Every return distribution is known in closed form (`returns`), so what an agent learned can be held
-against the truth.
+All return distributions have a closed form (`return_distribution`), so a learned distribution can
+be compared with the true one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.rl.envs import Step
+from nkcme.rl.environment import Step
 
 STATES = ("fork", "foot of the pass", "valley")
 FORK, FOOT, VALLEY = range(len(STATES))
@@ -27,40 +27,52 @@ ACTIONS = ("valley", "pass")
 SAFE, GOOD, AVALANCHE = 1.0, 2.0, -5.0
 RISK = 0.1
 
-#: Where each action leads from each state; an episode ends with the last step anyway.
+#: The next state for each state and action. An episode ends at the goal, whatever is written here.
 _NEXT = np.array([[VALLEY, FOOT], [VALLEY, FORK], [FORK, FORK]])
 
 
 @dataclass(frozen=True)
-class TwoRoads:
-    """Compiled, and without gymnax; see `nkcme.rl.loop.Environment`.
+class RiskyPath:
+    """The environment, as `nkcme.rl.environment.Environment` describes it.
 
-    Observations are the states one-hot.
+    It is compiled and does not need gymnax. Observations are the states, one-hot. The actions are
+    `ACTIONS`: 0 follows the valley, 1 climbs.
+
+    Examples
+    --------
+    >>> from nkcme.rl.risky_path import FORK, RiskyPath
+    >>> RiskyPath.observe(FORK).tolist()
+    [1.0, 0.0, 0.0]
     """
 
-    name: str = "TwoRoads"
+    name: str = "RiskyPath"
 
     @property
     def n_actions(self) -> int:
+        """The number of actions."""
         return len(ACTIONS)
 
     @property
     def observation_size(self) -> int:
+        """The length of an observation: the number of states."""
         return len(STATES)
 
     @property
     def max_steps(self) -> int:
-        return 3  # to the foot of the pass, back, home
+        """The length of the longest sensible episode: to the foot of the pass, back, and home."""
+        return 3
 
     def reset(self, key: Array) -> tuple[Array, Array]:
+        """Begin an episode at the fork."""
         state = jnp.int32(FORK)
         return state, self.observe(state)
 
     def step(self, key: Array, state: Array, action: Array) -> tuple[Array, Step]:
-        over = (state == FOOT) & (action == ACTIONS.index("pass"))
-        home = over | (state == VALLEY)
-        luck = jnp.where(jax.random.uniform(key) < RISK, AVALANCHE, GOOD)
-        reward = jnp.where(over, luck, jnp.where(home, SAFE, 0.0))
+        """Take an action; return the next state and the step."""
+        crosses = (state == FOOT) & (action == ACTIONS.index("pass"))
+        home = crosses | (state == VALLEY)
+        beyond = jnp.where(jax.random.uniform(key) < RISK, AVALANCHE, GOOD)
+        reward = jnp.where(crosses, beyond, jnp.where(home, SAFE, 0.0))
         after = jnp.asarray(_NEXT, jnp.int32)[state, action]
         next_state = jnp.where(home, FORK, after)
         step = Step(
@@ -74,18 +86,32 @@ class TwoRoads:
 
     @staticmethod
     def observe(state: Array | int) -> Array:
+        """Return the observation of a state."""
         return jax.nn.one_hot(state, len(STATES))
 
 
-def returns(state: int, action: int, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """What an action may come to, and how likely, if the best mean is followed after it."""
-    over = np.array([AVALANCHE, GOOD]), np.array([RISK, 1.0 - RISK])
+def return_distribution(state: int, action: int, gamma: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the true distribution of an action's return.
+
+    Parameters
+    ----------
+    state, action
+        Indices into `STATES` and `ACTIONS`. Later actions are those of the highest mean return.
+    gamma
+        The discount.
+
+    Returns
+    -------
+    values, probabilities
+        The possible returns and their probabilities, (k,) each.
+    """
+    crossing = np.array([AVALANCHE, GOOD]), np.array([RISK, 1.0 - RISK])
     safe = np.array([SAFE]), np.array([1.0])
     climbs = action == ACTIONS.index("pass")
     if state == VALLEY:
         return safe
     if state == FOOT:
-        return over if climbs else (gamma * safe[0], safe[1])
-    # From the fork, one step earlier; at the foot of the pass the mean says to go over.
-    values, chances = over if climbs else safe
-    return gamma * values, chances
+        return crossing if climbs else (gamma * safe[0], safe[1])
+    # The fork is one step earlier; at the foot of the pass the mean return prefers to cross.
+    values, probabilities = crossing if climbs else safe
+    return gamma * values, probabilities

@@ -8,8 +8,7 @@ from typing import Any
 from nkcme.errors import NkcmeError
 from nkcme.networks import ACTIVATIONS
 from nkcme.parameter_checks import need_number, need_one_of, need_whole, need_wholes
-
-SCHEDULES = ("constant", "cosine")
+from nkcme.training.optimizers import SCHEDULES
 
 _SIZES = ("n_steps", "batch_size", "buffer_size", "prefill")
 _PERIODS = ("update_every", "target_every", "eval_every", "epsilon_steps", "n_step")
@@ -17,14 +16,68 @@ _PERIODS = ("update_every", "target_every", "eval_every", "epsilon_steps", "n_st
 
 @dataclass(frozen=True)
 class Settings:
-    """The defaults are the paper's, but for three: episodes that are cut off by a time limit are
-    not taken for ones that ended (``bootstrap_on_truncation``), and learning rate and Adam's eps,
-    which the paper chooses by environment, are those of two of its three.
+    """The settings of a training run, the same for all agents.
 
-    ``prefill`` random steps fill the replay before the first update and do not count as steps.
-    ``epsilon`` falls linearly from 1 to its value over ``epsilon_steps``. ``averaging`` above 0
-    acts in evaluations, and at the end, with that moving average of the network's parameters.
-    ``prioritized`` draws transitions in proportion to a power of their last loss (Schaul et al.).
+    The defaults are the paper's, with two exceptions. A time limit does not count as the end of an
+    episode (``bootstrap_on_truncation``). The learning rate and Adam's epsilon, which the paper
+    chooses by environment, are those of two of its three environments.
+
+    Parameters
+    ----------
+    n_steps
+        Environment steps; a multiple of ``eval_every``.
+    hidden
+        The widths of the network's hidden layers.
+    activation
+        "relu", "silu", "gelu" or "tanh".
+    learning_rate, adam_eps
+        Adam's learning rate and epsilon.
+    schedule
+        "constant", or "cosine" for a learning rate that falls to zero over the run.
+    batch_size
+        Transitions per update.
+    gamma
+        The discount, between 0 and 1.
+    update_every
+        Steps between two updates.
+    target_every
+        Steps between two copies of the network to the target network.
+    buffer_size
+        Transitions that the replay holds.
+    prefill
+        Random steps that fill the replay before the first update; they do not count as steps.
+    epsilon, epsilon_steps
+        The share of random actions falls linearly from 1 to ``epsilon`` over ``epsilon_steps``.
+    eval_every
+        Steps between two evaluation episodes.
+    eval_epsilon
+        The share of random actions in evaluation episodes.
+    reward_scale
+        A factor for rewards in training. Curves and return distributions are in the environment's
+        unit.
+    bootstrap_on_truncation
+        Whether the Bellman target of a truncated episode includes the value of its last state.
+    double
+        Double Q-learning: the network chooses the next action, the target network values it.
+    n_step
+        The number of rewards in a Bellman target.
+    prioritized
+        Draw transitions in proportion to a power of their last loss (Schaul et al., 2016).
+    averaging
+        The decay of a moving average of the network's parameters; the average acts in evaluations
+        and in the result. 0 for none.
+
+    Raises
+    ------
+    NkcmeError
+        If a value is out of its range, or a period or size is not a multiple of another where it
+        must be.
+
+    Examples
+    --------
+    >>> from nkcme.rl import Settings
+    >>> Settings(n_steps=1000, prefill=500).gamma
+    0.99
     """
 
     n_steps: int = 500_000
@@ -54,7 +107,7 @@ class Settings:
         need_wholes("hidden", self.hidden)
         object.__setattr__(self, "hidden", tuple(self.hidden))
         need_one_of("activation", self.activation, tuple(ACTIVATIONS))
-        need_one_of("schedule", self.schedule, SCHEDULES)
+        need_one_of("schedule", self.schedule, tuple(SCHEDULES))
         for name in (*_SIZES, *_PERIODS):
             need_whole(name, getattr(self, name))
         for name in ("learning_rate", "adam_eps", "reward_scale"):
@@ -79,4 +132,5 @@ class Settings:
             raise NkcmeError(f"{name} must be a multiple of {of}, {unit}; got {value}")
 
     def to_config(self) -> dict[str, Any]:
+        """Return the settings as JSON can hold them; ``Settings(**config)`` is their inverse."""
         return asdict(self)

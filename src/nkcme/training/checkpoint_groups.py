@@ -1,4 +1,4 @@
-"""One checkpoint for work in phases, each of which is a training run of its own."""
+"""One checkpoint file for several training runs that follow each other."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from nkcme.training.loop import Checkpoint
+from nkcme.training.chunks import Checkpoint
 
 Content = tuple[dict[str, Any], dict[str, np.ndarray]]
 
+#: The key of the groups in the file. It is part of the file format.
+_GROUPS = "phases"
 
-class Phases:
-    """A checkpoint whose file holds the last state of every phase so far.
 
-    A phase that was finished finds its last state there and has nothing left to do; one that was
-    not begun finds nothing.
+class CheckpointGroups:
+    """A checkpoint file with one group per training run.
+
+    A group holds the last state of its run. A run that is finished finds its last state there and
+    trains no further; a run that has not begun finds nothing.
     """
 
     def __init__(self, file: Checkpoint):
@@ -23,41 +26,41 @@ class Phases:
         self.contents: dict[str, Content] = {}
         if (found := file.load()) is not None:
             config, arrays = found
-            for name, own in config.get("phases", {}).items():
+            for name, own in config.get(_GROUPS, {}).items():
                 prefix = f"{name}/"
                 kept = {
                     k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)
                 }
                 self.contents[name] = (own, kept)
 
-    def phase(self, name: str) -> Phase:
-        """The checkpoint of one phase."""
-        return Phase(self, name)
+    def group(self, name: str) -> CheckpointGroup:
+        """Return the checkpoint of one run."""
+        return CheckpointGroup(self, name)
 
-    def keep(self, name: str, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Write what a phase wants to be kept, beside what the others have."""
+    def save(self, name: str, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Replace one group and write the file."""
         self.contents[name] = (config, arrays)
         whole = {
-            "phases": {n: own for n, (own, _) in self.contents.items()},
+            _GROUPS: {n: own for n, (own, _) in self.contents.items()},
             "fingerprint": config["fingerprint"],
             "step": config["step"],
         }
-        parts = ((n, kept.items()) for n, (_, kept) in self.contents.items())
-        self.file.save(whole, {f"{n}/{key}": value for n, items in parts for key, value in items})
+        items = ((n, kept.items()) for n, (_, kept) in self.contents.items())
+        self.file.save(whole, {f"{n}/{key}": value for n, pairs in items for key, value in pairs})
 
 
-class Phase:
-    """What `nkcme.training.loop.train` takes as its checkpoint."""
+class CheckpointGroup:
+    """The checkpoint of one run in the file of `CheckpointGroups`."""
 
-    def __init__(self, phases: Phases, name: str):
-        self.phases = phases
+    def __init__(self, groups: CheckpointGroups, name: str):
+        self.groups = groups
         self.name = name
 
     def __str__(self) -> str:
-        return str(self.phases.file)
+        return str(self.groups.file)
 
     def load(self) -> Content | None:
-        return self.phases.contents.get(self.name)
+        return self.groups.contents.get(self.name)
 
     def save(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.phases.keep(self.name, config, arrays)
+        self.groups.save(self.name, config, arrays)

@@ -1,4 +1,4 @@
-"""The compilation cache on disk, so that a new process does not compile what an old one did."""
+"""The cache of compiled programs on disk, which a new process reads instead of compiling again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import platformdirs
 def use_compilation_cache() -> None:
     """Keep compiled programs in the user's cache directory.
 
-    A cache the user has configured (or forbidden, with ``JAX_ENABLE_COMPILATION_CACHE=false``) is
-    left alone, and a directory that cannot be written costs the cache, not the run.
+    A cache that the user has configured (or disabled, with ``JAX_ENABLE_COMPILATION_CACHE=false``)
+    is left unchanged. Where the directory is not writable, programs are not cached.
     """
     config: Any = jax.config  # its flags are not typed
     if config.jax_compilation_cache_dir or not config.jax_enable_compilation_cache:
@@ -29,5 +29,5 @@ def use_compilation_cache() -> None:
     if not os.access(directory, os.W_OK):
         return
     config.update("jax_compilation_cache_dir", str(directory))
-    # Most of our programs compile in less than the default second, and there are several.
+    # Most programs here compile in less than JAX's threshold of one second, and there are several.
     config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

@@ -1,4 +1,4 @@
-"""Ctrl-C as a request: long work ends at its next safe point instead of in the middle."""
+"""Ctrl-C as a request: training stops at the end of a chunk instead of in the middle."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 class Interrupts:
-    """While entered, the first Ctrl-C sets ``requested``; the second raises KeyboardInterrupt.
+    """Within this context the first Ctrl-C sets ``requested``; the second raises KeyboardInterrupt.
 
-    Outside the main thread signals cannot be caught, and Ctrl-C stays as it was.
+    Python handles signals in the main thread only; in another thread Ctrl-C is left unchanged.
     """
 
     def __init__(self) -> None:

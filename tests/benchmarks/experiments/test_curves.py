@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments.curves import pack, unpack
-from nkcme.rl.result import thin
+from nkcme.rl.curve import thin
 
 
 def test_unpacking_restores_values_to_hundredths():

@@ -17,7 +17,7 @@ from nkcme.cli.info import describe_model
 from nkcme.errors import NkcmeError
 from nkcme.estimators.base import TrainingInterrupted
 from nkcme.estimators.nkcme.recipe import DEFAULT
-from nkcme.training import loop
+from nkcme.training import chunks
 from support.nkcme_models import line, quick, small
 
 
@@ -79,7 +79,7 @@ def test_fits_together_and_alone_agree():
 def test_an_interrupted_fit_resumes_in_any_stage(tmp_path):
     """Ctrl-C in every stage of training: the resumed run has the bits of an uninterrupted one."""
 
-    class Pressed(loop.Interrupts):
+    class Pressed(chunks.Interrupts):
         requested = property(lambda self: True, lambda self, value: None)
 
     make = partial(quick, center=["network"], epochs=30)
@@ -87,7 +87,7 @@ def test_an_interrupted_fit_resumes_in_any_stage(tmp_path):
     whole, messages = make().fit(x, y), []
     make = partial(make, checkpoint=tmp_path / "c")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "Interrupts", Pressed)
+        patch.setattr(chunks, "Interrupts", Pressed)
         while len(messages) < 100:
             try:
                 resumed = make().fit(x, y)

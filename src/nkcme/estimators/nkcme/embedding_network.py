@@ -12,11 +12,11 @@ import optax
 from jax import Array
 
 from nkcme.atoms import Atoms
-from nkcme.estimators.gradient_trained import Descent
 from nkcme.kernels import DensityKernel, kernel_class
 from nkcme.networks import MLP
 from nkcme.objectives import rkhs_loss, sq_loss
 from nkcme.training.loop import Objective, Task
+from nkcme.training.optimizers import Descent
 
 
 class NeuralEmbedding(eqx.Module):

@@ -16,7 +16,6 @@ from nkcme.atoms import Atoms
 from nkcme.distributions.embedding import Embedding
 from nkcme.errors import NkcmeError
 from nkcme.estimators.base import TrainingInterrupted
-from nkcme.estimators.gradient_trained import padded
 from nkcme.estimators.nkcme.atom_placement import between_learned, place_atoms
 from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import NeuralEmbedding, Spec, make_task
@@ -30,6 +29,7 @@ from nkcme.estimators.replica_training import (
     train_replicas,
 )
 from nkcme.estimators.training_data import Encoded
+from nkcme.training.padding import pad_rows
 
 
 class Ensemble(NamedTuple):
@@ -55,11 +55,11 @@ class Ensemble(NamedTuple):
 
     def weights(self, x: np.ndarray) -> np.ndarray:
         """The mean (n, m) of the members' weights: a mean of embeddings with the same atoms."""
-        return np.asarray(_mean_weights(self.members, padded(x)))[: len(x)]
+        return np.asarray(_mean_weights(self.members, pad_rows(x)))[: len(x)]
 
     def each_weights(self, x: np.ndarray) -> np.ndarray:
         """The weights (n_members, n, m) of each member."""
-        return np.asarray(_each_weights(self.members, padded(x)))[:, : len(x)]
+        return np.asarray(_each_weights(self.members, pad_rows(x)))[:, : len(x)]
 
     def out_of_fold_weights(self, x: np.ndarray, folds: Folds) -> np.ndarray:
         """The weights (n_repeats, n, m) of each row by the members that did not train on it."""

@@ -14,8 +14,8 @@ from nkcme.distributions.atom_covariances import need_covariances
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.nkcme.embedding_network import NeuralEmbedding
 from nkcme.estimators.nkcme.location_model import LocationModel
-from nkcme.estimators.saving import need_array
 from nkcme.networks import SpectralLinear
+from nkcme.training.named_arrays import need_array
 
 #: Parameters that the first version did not have. It trained one network on an even grid.
 ABSENT_IN_OLD_FILES: dict[str, Any] = {

@@ -13,7 +13,7 @@ import numpy as np
 from nkcme.errors import ModelFileError
 from nkcme.estimators.nkcme.location_networks import NETWORK_BASES, Networks
 from nkcme.estimators.nkcme.location_regressors import Regressors
-from nkcme.estimators.saving import need_array
+from nkcme.training.named_arrays import need_array
 
 #: Bounds on s(x), relative to its mean, that no few rows can move it out of. They are part of what
 #: a saved model means, and so no part of a recipe.

@@ -13,13 +13,15 @@ import numpy as np
 from jax import Array
 
 from nkcme.errors import ModelFileError
-from nkcme.estimators.gradient_trained import Descent, filled, named_leaves, padded
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.recipe import NetworkRecipe
 from nkcme.estimators.replica_training import Run, seed_keys
 from nkcme.estimators.training_data import Encoded
 from nkcme.networks import MLP
 from nkcme.training.loop import Objective, Plan, Rows, Task, train
+from nkcme.training.named_arrays import named_arrays, tree_from_model_file
+from nkcme.training.optimizers import Descent
+from nkcme.training.padding import pad_rows
 
 PyTree = Any
 
@@ -44,10 +46,10 @@ class Networks(NamedTuple):
 
     def members(self, x: np.ndarray) -> np.ndarray:
         """The predictions of each member at encoded inputs, (n_members, n, d)."""
-        return np.asarray(_each_member(self.models, padded(x)))[:, : len(x)]
+        return np.asarray(_each_member(self.models, pad_rows(x)))[:, : len(x)]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        return named_leaves(self.models)
+        return named_arrays(self.models)
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> Networks:
@@ -58,7 +60,7 @@ class Networks(NamedTuple):
         hidden = tuple(width for _, width in biases[:-1])
         init = partial(_init, n_in, n_out, hidden)
         skeleton = eqx.filter_eval_shape(init, jax.random.key(0), ())
-        return cls(filled(skeleton, arrays, (biases[0][0],)))
+        return cls(tree_from_model_file(skeleton, arrays, leading=(biases[0][0],)))
 
 
 def fit_networks(

@@ -9,7 +9,6 @@ import numpy as np
 
 from nkcme.distributions.embedding import READINGS
 from nkcme.errors import NkcmeError
-from nkcme.estimators.gradient_trained import Descent
 from nkcme.estimators.nkcme.atom_placement import PLACEMENTS
 from nkcme.estimators.nkcme.embedding_network import Spec
 from nkcme.estimators.nkcme.location_fitting import check_center
@@ -18,6 +17,7 @@ from nkcme.estimators.training_data import Encoded
 from nkcme.kernels import KERNELS
 from nkcme.networks import HEADS
 from nkcme.parameter_checks import need_number, need_one_of, need_whole, need_wholes
+from nkcme.training.optimizers import Descent
 
 if TYPE_CHECKING:
     from nkcme.estimators.nkcme.estimator import NKCME

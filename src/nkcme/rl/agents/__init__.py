@@ -1,4 +1,4 @@
-"""The agents, one a file. Each says what the network gives for an action, and a loss."""
+"""The agents, one per file. Each defines the outputs of its network and a loss."""
 
 from nkcme.errors import NkcmeError
 from nkcme.rl.agents.base import Agent
@@ -7,7 +7,7 @@ from nkcme.rl.agents.dqn import DQN
 from nkcme.rl.agents.mmdqn import MMDQN
 from nkcme.rl.agents.nkdqn import NKDQN
 
-#: By the names of the command line and of agent files.
+#: The agents that `nkcme.rl.train` and the command line know by name.
 AGENTS: dict[str, Agent] = {
     "fuse": NKDQN(),
     "single": NKDQN(kernels="single"),
@@ -18,7 +18,7 @@ AGENTS: dict[str, Agent] = {
 
 
 def agent_named(name: str) -> Agent:
-    """The agent called ``name``, as the paper has it."""
+    """Return the agent of that name, with the paper's parameters."""
     if name not in AGENTS:
         raise NkcmeError(f"agent must be one of {', '.join(AGENTS)}; got {name!r}")
     return AGENTS[name]

@@ -1,11 +1,13 @@
-"""What an agent is: the width of a network's output for an action, its value, and a loss.
+"""What an agent is: the outputs of its network, their value, a loss and a distribution.
 
-An agent is a frozen dataclass of plain numbers: hashable, so that equal agents share a compiled
-program, and easily written to a file. It knows no environment, network or replay.
+An agent is a frozen dataclass of plain values. It is hashable, so that equal agents share a
+compiled program, and it is written to files by its fields. It knows no environment, network or
+replay.
 
-An *output* is what the network gives for one action, an array (..., width); losses take a batch of
-them. A Bellman target is the return r + d Z', with Z' the return that the target network predicts
-for the next state, r the reward and d the discount: gamma, or 0 where the episode terminated.
+An *output* is what the network returns for one action, an array (..., width); losses take a batch
+of outputs. A Bellman target is the return r + d Z', where Z' is the return that the target network
+predicts for the next state, r the reward and d the discount: gamma, or 0 where the episode
+terminated.
 """
 
 from __future__ import annotations
@@ -21,27 +23,64 @@ import numpy as np
 from jax import Array
 
 from nkcme.distributions.base import Distribution
-from nkcme.errors import NkcmeError
+from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.parameter_checks import need_number, need_whole
 
-#: Pairs (reward, discount).
-Outcomes = tuple[tuple[float, float], ...]
+#: A finite reward support: the pairs (reward, discount) that can occur.
+RewardSupport = tuple[tuple[float, float], ...]
+
+#: The classes of agents by their ``kind``, which files name. `Agent` adds each subclass.
+KINDS: dict[str, type[Agent]] = {}
 
 
 @dataclass(frozen=True)
 class Agent(ABC):
-    """See the module."""
+    """Base class of all agents.
+
+    A subclass is a frozen dataclass that sets ``kind`` and defines `width`, `value`, `losses` and
+    `distribution`. It can then be trained, saved and loaded; see docs/add-an-agent.md. To load a
+    saved agent, the module that defines its class must have been imported.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the class in files. No other class may have it.
+    """
 
     kind: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if (kind := cls.__dict__.get("kind")) is None:  # an abstract base, as `AtomAgent`
+            return
+        known = KINDS.get(kind, cls)
+        # A class that is defined again, as in a notebook, replaces its former definition.
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise NkcmeError(
+                f"the kind {kind!r} belongs to the agent {known.__qualname__}; give "
+                f"{cls.__qualname__} another one"
+            )
+        KINDS[kind] = cls
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many numbers the network gives for each action."""
+        """The number of network outputs for each action."""
 
     @abstractmethod
     def value(self, output: Array) -> Array:
-        """The expected return, (...,) from (..., width)."""
+        """Return the expected return.
+
+        Parameters
+        ----------
+        output
+            Network outputs, (..., width).
+
+        Returns
+        -------
+        Array
+            The mean of each predicted return, (...,).
+        """
 
     @abstractmethod
     def losses(
@@ -50,34 +89,87 @@ class Agent(ABC):
         target: Array,
         reward: Array,
         discount: Array,
-        outcomes: Outcomes | None = None,
+        reward_support: RewardSupport | None = None,
     ) -> Array:
-        """One loss a transition (n,), from outputs (n, width), those of the target network for
-        the next state's best action (n, width), rewards (n,) and discounts (n,).
+        """Return one loss per transition.
 
-        Where ``outcomes`` are given, no other pairs of reward and discount occur: an agent may
-        compute constants from them.
+        Parameters
+        ----------
+        output
+            The network's outputs for the actions that were taken, (n, width).
+        target
+            The target network's outputs for the best actions in the next states, (n, width). No
+            gradient flows through them.
+        reward, discount
+            r and d of the Bellman targets r + d Z', (n,) each.
+        reward_support
+            The pairs (reward, discount) that can occur, where they are few; an agent may compute
+            constants from them. None where any pair can occur.
+
+        Returns
+        -------
+        Array
+            The losses, (n,).
         """
 
     @abstractmethod
     def distribution(self, output: np.ndarray, scale: float) -> Distribution:
-        """The returns predicted by outputs (n, width), times ``scale``, as n distributions."""
+        """Return the predicted returns as a distribution.
 
-    def settled(self, rewards: np.ndarray, gamma: float) -> Self:
-        """This agent with what it leaves to the data chosen from rewards that were seen."""
+        Parameters
+        ----------
+        output
+            Network outputs, (n, width).
+        scale
+            A factor for the returns, which undoes the scaling of rewards.
+
+        Returns
+        -------
+        Distribution
+            A distribution of n rows and one output. Its mean is ``scale`` times `value`.
+        """
+
+    def resolved(self, rewards: np.ndarray, gamma: float) -> Self:
+        """Return this agent with all "auto" parameters replaced by values.
+
+        Parameters
+        ----------
+        rewards
+            Rewards that random actions gave.
+        gamma
+            The discount.
+        """
         return self
 
-    def outside(self, target: Array, reward: Array, discount: Array) -> Array:
-        """The share of each Bellman target that lies beyond what the agent can represent, (n,)."""
+    def mass_outside(self, target: Array, reward: Array, discount: Array) -> Array:
+        """Return the share of each Bellman target that the agent cannot represent, (n,)."""
         return jnp.zeros(reward.shape)
 
     def to_config(self) -> dict[str, Any]:
-        """What makes this agent, as JSON can say it."""
+        """Return ``kind`` and the fields, as JSON can hold them."""
+        if "kind" not in type(self).__dict__:  # an inherited one is another class's
+            raise NkcmeError(f"the class {type(self).__name__} must set a kind, its name in files")
         return {"kind": self.kind} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
+def agent_from_config(config: dict[str, Any]) -> Agent:
+    """Return the agent of an `Agent.to_config`."""
+    if config["kind"] not in KINDS:
+        raise ModelFileError(
+            f"expected an agent of the kinds {', '.join(KINDS)}; found {config['kind']!r}: import "
+            "the module that defines it"
+        )
+    kind = KINDS[config["kind"]]
+    known = {f.name for f in fields(kind)}
+    return kind(**{k: _tupled(v) for k, v in config.items() if k in known})
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(_tupled(v) for v in value) if isinstance(value, list) else value
+
+
 def checked_bandwidths(bandwidths: Sequence[float]) -> tuple[float, ...]:
-    """Of kernels: one or more, each above 0."""
+    """Return the bandwidths of kernels; raise unless there is one and each is above 0."""
     if not len(bandwidths):
         raise NkcmeError("bandwidths must be at least one; got none")
     for bandwidth in bandwidths:
@@ -87,10 +179,15 @@ def checked_bandwidths(bandwidths: Sequence[float]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class AtomAgent(Agent):
-    """An agent that puts weights on fixed atoms, evenly spaced over ``support``.
+    """Base class of agents that put weights on fixed atoms, evenly spaced over a support.
 
-    ``support`` is (lowest, highest) return, or "auto": what rewards like those of the random steps
-    at the start could ever add up to.
+    Parameters
+    ----------
+    n_atoms
+        The number of atoms.
+    support
+        The lowest and the highest return; or "auto" to derive both from the rewards of the random
+        steps at the start, as the largest return that such rewards can add up to.
     """
 
     n_atoms: int = 51
@@ -111,24 +208,32 @@ class AtomAgent(Agent):
 
     @property
     def width(self) -> int:
+        """The number of atoms: one weight each."""
         return self.n_atoms
 
     @property
     def atoms(self) -> np.ndarray:
         """The returns eta_a, (n_atoms,)."""
         if isinstance(self.support, str):
-            raise NkcmeError('support="auto" is settled when training starts: no atoms yet')
+            raise NkcmeError(
+                'support="auto" is resolved when training starts, so there are no atoms yet; give '
+                "(lowest, highest)"
+            )
         return np.linspace(*self.support, self.n_atoms)
 
     @property
     def spacing(self) -> float:
+        """The distance between neighbouring atoms."""
         return float(self.atoms[1] - self.atoms[0])
 
-    def settled(self, rewards: np.ndarray, gamma: float) -> Self:
-        """With "auto", as far to either side of zero as the largest reward at every step would add
-        up to: closed under r + gamma z. An untrained network then expects about nothing, which is
-        too much where rewards are costs, so that such an agent looks around (MountainCar is not
-        solved from the lower half alone)."""
+    def resolved(self, rewards: np.ndarray, gamma: float) -> Self:
+        """Return this agent with a support in place of "auto".
+
+        The support reaches as far to both sides of zero as the largest reward in every step adds
+        up to, so it is closed under r + gamma z. An untrained network then predicts returns near
+        zero. Where rewards are costs that is optimistic, so the agent explores: with the lower
+        half of the support alone MountainCar is not solved.
+        """
         if self.support != "auto":
             return self
         horizon = 1.0 / (1.0 - gamma)
@@ -141,19 +246,21 @@ class AtomAgent(Agent):
         return replace(self, support=(-most, most))
 
     def weights(self, output: Array) -> Array:
-        """Softmax, as the paper's agents have it."""
+        """Return the weights of the atoms: a softmax, as in the paper."""
         return jax.nn.softmax(output, axis=-1)
 
     def value(self, output: Array) -> Array:
+        """Return the weighted mean of the atoms, (...,) from (..., width)."""
         return self.weights(output) @ jnp.asarray(self.atoms, output.dtype)
 
     def bellman_atoms(self, reward: Array, discount: Array) -> Array:
-        """tau_a = r + d eta_a, (n, m)."""
+        """Return tau_a = r + d eta_a, (n, m)."""
         return reward[:, None] + discount[:, None] * jnp.asarray(self.atoms, reward.dtype)[None]
 
-    def outside(self, target: Array, reward: Array, discount: Array) -> Array:
+    def mass_outside(self, target: Array, reward: Array, discount: Array) -> Array:
+        """Return the mass of each Bellman target outside the support, (n,)."""
         low, high = self.atoms[0], self.atoms[-1]
         tau = self.bellman_atoms(reward, discount)
-        # Beyond by more than a spacing: an atom at the edge may move by a little.
+        # Mass within one spacing of the support does not count: it moves to the outermost atom.
         out = (tau < low - self.spacing) | (tau > high + self.spacing)
         return jnp.sum(jnp.where(out, self.weights(target), 0.0), axis=-1)

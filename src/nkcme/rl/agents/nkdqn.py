@@ -12,22 +12,38 @@ from jax import Array
 from nkcme.distributions.embedding import Embedding
 from nkcme.objectives import fused_mmd, squared_mmd
 from nkcme.parameter_checks import need_one_of
-from nkcme.rl.agents.base import AtomAgent, Outcomes, checked_bandwidths
+from nkcme.rl.agents.base import AtomAgent, RewardSupport, checked_bandwidths
 
-#: Of a single kernel, for the paper's support; and as many kernels are fused.
+#: The bandwidth of a single kernel, for the paper's support.
 SINGLE_BANDWIDTH = 10.0
+#: The number of kernels that are fused.
 N_FUSED = 10
 
 
 @dataclass(frozen=True)
 class NKDQN(AtomAgent):
-    """sum_a w_a(s, a) k(eta_a, .), with the loss of one kernel or fused over several.
+    """The embedding of the return, sum_a w_a(s, a) k(eta_a, .), trained by its MMD to the target.
 
-    ``kernels``
-        "fuse": the log-mean-exp over kernels of the squared MMD; "single": one kernel's.
-    ``bandwidths``
-        Of the Gaussian kernels. None: for "fuse" ten, spread evenly from half the 5th to half the
-        95th percentile of the distances between atoms; for "single" 10.
+    Parameters
+    ----------
+    n_atoms
+        The number of atoms eta_a.
+    support
+        The lowest and the highest return, or "auto" to derive them from the rewards of the random
+        steps at the start.
+    kernels
+        "fuse" for the log-mean-exp over several kernels of the squared MMD, "single" for the
+        squared MMD of one kernel.
+    bandwidths
+        The bandwidths of the Gaussian kernels. None stands for 10 with "single", and with "fuse"
+        for ten values, evenly spaced from half the 5th to half the 95th percentile of the
+        distances between atoms.
+
+    Examples
+    --------
+    >>> from nkcme.rl import NKDQN
+    >>> NKDQN(kernels="single").all_bandwidths()
+    array([10.])
     """
 
     kind = "nkdqn"
@@ -44,12 +60,12 @@ class NKDQN(AtomAgent):
             need_one_of("kernels, with several bandwidths,", self.kernels, ("fuse",))
 
     def all_bandwidths(self) -> np.ndarray:
-        """The sigma of every kernel, (S,)."""
+        """Return the bandwidth sigma of every kernel, (S,)."""
         if self.bandwidths is not None:
             return np.asarray(self.bandwidths)
         if self.kernels == "single":
             return np.array([SINGLE_BANDWIDTH])
-        # Each pair once and each atom with itself, as in the paper's runs.
+        # Each pair once, and each atom with itself, as in the paper's runs.
         a, b = np.triu_indices(self.n_atoms)
         low, high = np.percentile(np.abs(self.atoms[a] - self.atoms[b]), [5, 95]) / 2
         return np.linspace(max(low, self.spacing / 2), high, N_FUSED)
@@ -60,26 +76,29 @@ class NKDQN(AtomAgent):
         target: Array,
         reward: Array,
         discount: Array,
-        outcomes: Outcomes | None = None,
+        reward_support: RewardSupport | None = None,
     ) -> Array:
+        """Return the squared MMD, of one kernel or fused over several, (n,)."""
         v = jax.lax.stop_gradient(self.weights(target))
-        if outcomes is None:
+        if reward_support is None:
             terms = self._general_terms(v, reward, discount)
         else:
-            terms = self._known_terms(v, reward, discount, outcomes)
+            terms = self._finite_terms(v, reward, discount, reward_support)
         own = jnp.asarray(self._gram(self.atoms, self.atoms), output.dtype)
         if self.kernels == "fuse":
             return fused_mmd(self.weights(output), own, *terms)
         return squared_mmd(self.weights(output), own, *terms)[:, 0]
 
     def _gram(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """k_s(a_i, b_j) without density factor, (S, len(a), len(b)), a constant."""
+        """Return k_s(a_i, b_j) without the density factor, a constant (S, len(a), len(b))."""
         u = (a[:, None] - b[None, :]) / self.all_bandwidths()[:, None, None]
         return np.exp(-0.5 * np.square(u))
 
     def _general_terms(self, v: Array, reward: Array, discount: Array) -> tuple[Array, Array]:
-        """The target's own term (n, S) and its products with the atoms (n, S, m), for any r and d:
-        S m^2 exponentials a transition."""
+        """Return the target's own term (n, S) and its products with the atoms (n, S, m).
+
+        Any r and d may occur: S m^2 exponentials per transition.
+        """
         atoms = jnp.asarray(self.atoms, v.dtype)
         tau = self.bellman_atoms(reward, discount)
         inverse = jnp.asarray(1.0 / self.all_bandwidths(), v.dtype)[None, :, None, None]
@@ -89,15 +108,15 @@ class NKDQN(AtomAgent):
         gaps = discount[:, None, None] * (atoms[:, None] - atoms[None])[None]
         return jnp.einsum("na,nb,nsab->ns", v, v, kernel(gaps)), cross
 
-    def _known_terms(
-        self, v: Array, reward: Array, discount: Array, outcomes: Outcomes
+    def _finite_terms(
+        self, v: Array, reward: Array, discount: Array, reward_support: RewardSupport
     ) -> tuple[Array, Array]:
-        """The same where (r, d) is one of few: constant matrices, and products alone."""
+        """Return the same where (r, d) is one of few pairs: products with constant matrices."""
         n, m = v.shape
         n_kernels = len(self.all_bandwidths())
         own = jnp.zeros((n, n_kernels), v.dtype)
         cross = jnp.zeros((n, n_kernels, m), v.dtype)
-        discounts = list(dict.fromkeys(d for _, d in outcomes))
+        discounts = list(dict.fromkeys(d for _, d in reward_support))
         which_discount = _nearest(discount, discounts)
         for i, d in enumerate(discounts):
             here = which_discount == i
@@ -108,7 +127,7 @@ class NKDQN(AtomAgent):
                 gram = self._gram(d * self.atoms, d * self.atoms)
                 term = jnp.einsum("nsm,nm->ns", _times(v, gram), v)
             own = jnp.where(here[:, None], term, own)
-            rewards = [r for r, other in outcomes if other == d]
+            rewards = [r for r, other in reward_support if other == d]
             which_reward = _nearest(reward, rewards)
             for j, r in enumerate(rewards):
                 there = here & (which_reward == j)
@@ -121,20 +140,20 @@ class NKDQN(AtomAgent):
         return own, cross
 
     def distribution(self, output: np.ndarray, scale: float) -> Embedding:
-        """With the narrowest kernel, for the densities people look at."""
+        """Return the embedding, with the narrowest kernel for its densities."""
         weights = np.asarray(self.weights(jnp.asarray(output)))
         bandwidth = float(self.all_bandwidths().min())
         return Embedding(self.atoms, weights, bandwidth=bandwidth, scale=scale, reading="atomic")
 
 
 def _nearest(values: Array, known: list[float]) -> Array:
-    """Which of the known numbers each value (n,) is, but for rounding."""
+    """Return the index of the known number that each value (n,) is, up to rounding."""
     gaps = jnp.abs(values[:, None] - jnp.asarray(known, values.dtype)[None])
     return jnp.argmin(gaps, axis=1)
 
 
 def _times(v: Array, matrices: np.ndarray) -> Array:
-    """v' K for each of the matrices (S, a, b), as one product; (n, S, b)."""
+    """Return v' K for each of the matrices (S, a, b), computed as one product; (n, S, b)."""
     s, a, b = matrices.shape
     flat = jnp.asarray(np.moveaxis(matrices, 1, 0).reshape(a, s * b), v.dtype)
     return (v @ flat).reshape(-1, s, b)

@@ -1,4 +1,4 @@
-"""Every loss against the formula as it is written, summed term by term in Python."""
+"""Every loss against its published formula, summed term by term in Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nkcme.rl import C51, DQN, MMDQN, NKDQN
 GAMMA = 0.9
 SUPPORT = (-6.0, 9.0)
 REWARDS = (-1.0, 0.0, 2.5)
-OUTCOMES = tuple(product(REWARDS, (0.0, GAMMA)))
+REWARD_SUPPORT = tuple(product(REWARDS, (0.0, GAMMA)))
 M = 7
 
 FUSE = NKDQN(n_atoms=M, support=SUPPORT, bandwidths=(0.5, 2.0, 7.0))
@@ -33,14 +33,14 @@ def _double_precision():
 
 
 @partial(jax.jit, static_argnums=(0, 5))
-def losses(agent, output, target, reward, discount, outcomes=None):
-    return agent.losses(output, target, reward, discount, outcomes)
+def losses(agent, output, target, reward, discount, support=None):
+    return agent.losses(output, target, reward, discount, support)
 
 
 def example(width, seed=0, any_reward=False):
-    """Outputs, targets, rewards and discounts: each reward both with and without a future."""
+    """Outputs, targets, rewards and discounts; each reward with discount gamma and 0."""
     rng = np.random.default_rng(seed)
-    reward, discount = np.array(OUTCOMES * 2).T
+    reward, discount = np.array(REWARD_SUPPORT * 2).T
     n = len(reward)
     if any_reward:
         reward = rng.normal(scale=8.0, size=n)
@@ -54,7 +54,7 @@ def softmax(x):
 
 
 def k(a, b, sigma):
-    """The Gaussian kernel, without the factor of a density."""
+    """The Gaussian kernel without its density factor."""
     return math.exp(-((a - b) ** 2) / (2.0 * sigma**2))
 
 
@@ -118,16 +118,16 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-@pytest.mark.parametrize("known", [None, OUTCOMES])
-def test_losses_are_the_formulas(name, known):
+@pytest.mark.parametrize("support", [None, REWARD_SUPPORT], ids=["general", "finite"])
+def test_losses_equal_their_formulas(name, support):
     agent, slow = SLOW[name]
     batch = example(agent.width)
     expected = [slow(agent, *row) for row in zip(*batch, strict=True)]
-    np.testing.assert_allclose(losses(agent, *batch, known), expected, rtol=1e-10)
+    np.testing.assert_allclose(losses(agent, *batch, support), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_losses_are_the_formulas_for_any_reward_and_discount(name):
+def test_losses_equal_their_formulas_for_any_reward_and_discount(name):
     agent, slow = SLOW[name]
     batch = example(agent.width, any_reward=True)
     expected = [slow(agent, *row) for row in zip(*batch, strict=True)]
@@ -135,9 +135,9 @@ def test_losses_are_the_formulas_for_any_reward_and_discount(name):
 
 
 @pytest.mark.parametrize("agent", [FUSE, SINGLE])
-@pytest.mark.parametrize("known", [None, OUTCOMES])
-def test_gradients_are_those_of_the_formula(agent, known):
-    """Against automatic differentiation of every term of it."""
+@pytest.mark.parametrize("support", [None, REWARD_SUPPORT], ids=["general", "finite"])
+def test_gradients_equal_those_of_the_formula(agent, support):
+    """The formula is differentiated automatically."""
     output, target, reward, discount = map(jnp.asarray, example(M))
     eta = jnp.linspace(*SUPPORT, M)
     sigma = jnp.asarray(agent.bandwidths)[:, None, None]
@@ -149,18 +149,18 @@ def test_gradients_are_those_of_the_formula(agent, known):
             squares = v @ gram(tau, tau) @ v - 2 * v @ gram(tau, eta) @ w + w @ gram(eta, eta) @ w
         return jnp.log(jnp.mean(jnp.exp(squares))) if agent.kernels == "fuse" else squares[0]
 
-    # Weighted, so that a gradient given to the wrong row shows.
+    # The weights reveal a gradient that belongs to another row.
     weight = jnp.arange(1.0, len(output) + 1)
-    by_hand = jax.grad(lambda x: weight @ agent.losses(x, target, reward, discount, known))
+    ours = jax.grad(lambda x: weight @ agent.losses(x, target, reward, discount, support))
     with jax.numpy_rank_promotion("allow"):
         formula = jax.jit(
             jax.grad(lambda x: weight @ jax.vmap(plain)(x, target, reward, discount))
         )(output)
-    np.testing.assert_allclose(jax.jit(by_hand)(output), formula, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(ours)(output), formula, rtol=1e-9, atol=1e-12)
 
 
 def test_fused_mmd_has_the_gradient_of_its_formula():
-    """Weights of any sign and size, and a target that belongs to no distribution."""
+    """For weights of any sign and size, and any numbers as the target."""
     rng = np.random.default_rng(1)
     n, s, m = 3, 4, 5
     w, cross, target = (rng.normal(size=z) for z in ((n, m), (n, s, m), (n, s)))
@@ -179,20 +179,20 @@ def test_fused_mmd_has_the_gradient_of_its_formula():
 
     squares = jax.jit(squared_mmd)(w, own, target, cross)
     np.testing.assert_allclose(squares, jax.jit(plain)(w)[1], rtol=1e-10)
-    by_hand = jax.jit(lambda: value_and_slope(lambda w: fused_mmd(w, own, target, cross)))()
+    ours = jax.jit(lambda: value_and_slope(lambda w: fused_mmd(w, own, target, cross)))()
     formula = jax.jit(lambda: value_and_slope(lambda w: plain(w)[0]))()
-    np.testing.assert_allclose(by_hand[0], formula[0], rtol=1e-10)
-    np.testing.assert_allclose(by_hand[1], formula[1], rtol=1e-9)
+    np.testing.assert_allclose(ours[0], formula[0], rtol=1e-10)
+    np.testing.assert_allclose(ours[1], formula[1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("known", [None, OUTCOMES])
-def test_fuse_with_one_kernel_is_log_exp_of_single(known):
+@pytest.mark.parametrize("support", [None, REWARD_SUPPORT], ids=["general", "finite"])
+def test_one_fused_kernel_gives_the_loss_of_a_single_one(support):
     one = NKDQN(n_atoms=M, support=SUPPORT, bandwidths=SINGLE.bandwidths)
     batch = [jnp.asarray(b) for b in example(M, seed=2)]
-    single = losses(SINGLE, *batch, known)
-    np.testing.assert_allclose(losses(one, *batch, known), np.log(np.exp(single)), rtol=1e-12)
+    single = losses(SINGLE, *batch, support)
+    np.testing.assert_allclose(losses(one, *batch, support), single, rtol=1e-11)
     slopes = [
-        jax.jit(jax.grad(lambda x, a=a: jnp.sum(a.losses(x, *batch[1:], known))))
+        jax.jit(jax.grad(lambda x, a=a: jnp.sum(a.losses(x, *batch[1:], support))))
         for a in (one, SINGLE)
     ]
     np.testing.assert_allclose(slopes[0](batch[0]), slopes[1](batch[0]), rtol=1e-9)
@@ -207,20 +207,20 @@ def test_fuse_with_one_kernel_is_log_exp_of_single(known):
         ((-1e6, 1e6), (-1e5, 3e4)),
     ],
 )
-def test_constants_are_exact_in_any_unit(support, rewards):
-    """Outcomes that are close together on one scale are far apart on another."""
+def test_a_finite_reward_support_is_exact_in_any_unit(support, rewards):
+    """Rewards that are close on one scale are far apart on another."""
     agent = NKDQN(n_atoms=M, support=support)
-    known = tuple(product(rewards, (0.0, GAMMA)))
-    reward, discount = jnp.asarray(known).T
+    pairs = tuple(product(rewards, (0.0, GAMMA)))
+    reward, discount = jnp.asarray(pairs).T
     rng = np.random.default_rng(3)
-    output, target = (jnp.asarray(rng.normal(size=(len(known), M))) for _ in range(2))
+    output, target = (jnp.asarray(rng.normal(size=(len(pairs), M))) for _ in range(2))
     general = losses(agent, output, target, reward, discount)
-    assert len(np.unique(np.round(general, 9))) == len(known)
-    constants = losses(agent, output, target, reward, discount, known)
+    assert len(np.unique(np.round(general, 9))) == len(pairs)
+    constants = losses(agent, output, target, reward, discount, pairs)
     np.testing.assert_allclose(constants, general, rtol=1e-9)
 
 
-def test_the_papers_bandwidths():
+def test_default_bandwidths_are_the_papers():
     """Distances are 4 j, for (51 - j) pairs each; the 5th percentile is 4, the 95th 156."""
     agent = NKDQN()
     np.testing.assert_allclose(agent.atoms, -100.0 + 4.0 * np.arange(51))
@@ -229,13 +229,13 @@ def test_the_papers_bandwidths():
     np.testing.assert_allclose(MMDQN().bandwidths, np.linspace(1.0, 100.0, 10))
 
 
-def test_few_atoms_have_no_bandwidth_of_zero():
-    """With few atoms more than a twentieth of the distances are those to themselves."""
+def test_few_atoms_have_positive_bandwidths():
+    """With few atoms more than a twentieth of the distances are zero: of atoms to themselves."""
     agent = NKDQN(n_atoms=5, support=(0.0, 8.0))
     assert agent.all_bandwidths().min() == 1.0
 
 
-def test_projection_keeps_mass_and_mean_inside_the_support_and_clips_beyond():
+def test_projection_keeps_the_mean_inside_the_support_and_clips_outside():
     rng = np.random.default_rng(4)
     v = jnp.asarray(rng.dirichlet(np.ones(M), size=3))
     reward, discount = jnp.array([0.3, -50.0, 50.0]), jnp.array([0.5, 0.5, 0.5])
@@ -247,20 +247,20 @@ def test_projection_keeps_mass_and_mean_inside_the_support_and_clips_beyond():
 
 
 def test_c51_clips_probabilities_inside_the_logarithm():
-    sure = jnp.full((1, M), -1e3).at[0, 2].set(1e3)
+    certain = jnp.full((1, M), -1e3).at[0, 2].set(1e3)
     eta = CATEGORICAL.atoms
     for atom, expected in ((2, -math.log(1.0 - 1e-5)), (4, -math.log(1e-5))):
         at = jnp.asarray(eta[atom : atom + 1])
-        loss = CATEGORICAL.losses(sure, jnp.zeros((1, M)), at, jnp.zeros(1))
+        loss = CATEGORICAL.losses(certain, jnp.zeros((1, M)), at, jnp.zeros(1))
         np.testing.assert_allclose(loss, [expected], rtol=1e-6)
 
 
 @pytest.mark.parametrize("agent", [FUSE, CATEGORICAL])
-def test_outside_is_the_mass_beyond_the_support_by_more_than_a_spacing(agent):
-    """Atoms at -6, -3.5, ..., 9; with r = 4 and d = 1 the last two go to 10.5 and 13."""
+def test_mass_outside_counts_from_one_spacing_beyond_the_support(agent):
+    """The atoms are -6, -3.5, ..., 9; with r = 4 and d = 1 the last two move to 10.5 and 13."""
     target = jnp.asarray(np.log([[0.1, 0.1, 0.1, 0.1, 0.1, 0.2, 0.3]]))
     one = jnp.ones(1)
-    np.testing.assert_allclose(agent.outside(target, 4.0 * one, one), [0.3])
-    np.testing.assert_allclose(agent.outside(target, -4.0 * one, one), [0.1])
-    np.testing.assert_allclose(agent.outside(target, 20.0 * one, 0.0 * one), [1.0])
-    np.testing.assert_allclose(agent.outside(target, 0.0 * one, one), [0.0], atol=0)
+    np.testing.assert_allclose(agent.mass_outside(target, 4.0 * one, one), [0.3])
+    np.testing.assert_allclose(agent.mass_outside(target, -4.0 * one, one), [0.1])
+    np.testing.assert_allclose(agent.mass_outside(target, 20.0 * one, 0.0 * one), [1.0])
+    np.testing.assert_allclose(agent.mass_outside(target, 0.0 * one, one), [0.0], atol=0)

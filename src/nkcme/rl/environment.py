@@ -1,0 +1,63 @@
+"""What an environment is to the compiled loop."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from jax import Array
+
+
+class Step(NamedTuple):
+    """The result of one action.
+
+    Attributes
+    ----------
+    observation
+        The observation to act on next, (observation_size,); where the episode ended, the first of
+        a new episode.
+    final
+        The observation that the action led to, which differs from ``observation`` where the
+        episode ended.
+    reward
+        A float32 scalar.
+    terminated
+        Whether the episode is over: no reward follows.
+    truncated
+        Whether a time limit cut the episode off: more rewards would have followed.
+    """
+
+    observation: Array
+    final: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+
+
+class Environment(Protocol):
+    """An environment that JAX can compile, with discrete actions and a vector as observation.
+
+    It must be hashable: environments that compare equal share compiled programs. A frozen
+    dataclass of numbers and text is. `nkcme.rl.risky_path.RiskyPath` is a short example.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that results and files keep."""
+
+    @property
+    def n_actions(self) -> int:
+        """The number of actions, which are 0 to ``n_actions - 1``."""
+
+    @property
+    def observation_size(self) -> int:
+        """The length of an observation."""
+
+    @property
+    def max_steps(self) -> int:
+        """The length after which an evaluation episode is cut off."""
+
+    def reset(self, key: Array) -> tuple[Any, Array]:
+        """Return the state and the first observation of a new episode."""
+
+    def step(self, key: Array, state: Any, action: Array) -> tuple[Any, Step]:
+        """Take an action; return the next state, of a new episode where one ended, and the step."""

@@ -1,0 +1,73 @@
+"""What is trained: a task, and the objectives that its steps apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+PyTree = Any
+
+
+class Objective(NamedTuple):
+    """One gradient update: a loss, the leaves it moves, its optimiser and when it is applied.
+
+    ``loss(model, batch, key)`` returns a scalar; ``trainable(model)`` marks with True the leaves
+    that this objective moves. The update is applied in every ``every``-th step. With a ``window``
+    it is applied only from the window's first step up to, but not including, its second, so that
+    one run can train the parts of a model one after the other.
+    """
+
+    loss: Callable[[PyTree, PyTree, Array], Array]
+    trainable: Callable[[PyTree], PyTree]
+    optimizer: optax.GradientTransformation
+    every: int = 1
+    window: tuple[int, int] | None = None
+
+
+class Task(NamedTuple):
+    """What is trained.
+
+    ``init(key, constant)`` returns one replica, a pytree of arrays only. The objectives
+    are applied in order in each step, on the same minibatch. ``advance`` updates state
+    that is not learned, once per step. ``monitor`` returns named scalars for the history.
+    ``validation(model, batch)`` returns one value per row; lower is better.
+
+    Tasks are compared by identity: training the same task object again on arrays of the same
+    shapes reuses the compiled program.
+    """
+
+    init: Callable[[Array, PyTree], PyTree]
+    objectives: tuple[Objective, ...]
+    advance: Callable[[PyTree], PyTree] = lambda model: model
+    monitor: Callable[[PyTree], dict[str, Array]] = lambda model: {}
+    validation: Callable[[PyTree, PyTree], Array] | None = None
+
+
+def apply_objective(
+    objective: Objective, model: PyTree, opt_state: PyTree, batch: PyTree, key: Array, t: Array
+) -> tuple[PyTree, PyTree, Array]:
+    """Apply one objective, if step ``t`` is one of its steps.
+
+    optax.conditionally_transform also skips updates, but computes the gradient in every step.
+    """
+
+    def update(model: PyTree, opt_state: PyTree) -> tuple[PyTree, PyTree, Array]:
+        moving, still = eqx.partition(model, objective.trainable(model))
+        loss, gradient = jax.value_and_grad(
+            lambda m: objective.loss(eqx.combine(m, still), batch, key)
+        )(moving)
+        change, opt_state = objective.optimizer.update(gradient, opt_state, moving)
+        return eqx.combine(optax.apply_updates(moving, change), still), opt_state, loss
+
+    if objective.every == 1 and objective.window is None:
+        return update(model, opt_state)
+    first, last = objective.window or (0, jnp.iinfo(jnp.int32).max)
+    now = ((t + 1) % objective.every == 0) & (t >= first) & (t < last)
+    skip = lambda model, opt_state: (model, opt_state, jnp.zeros(()))  # noqa: E731
+    return jax.lax.cond(now, update, skip, model, opt_state)
