@@ -19,10 +19,12 @@ from jax import Array
 
 from nkcme.distributions.base import Distribution
 from nkcme.estimators import register_estimator
-from nkcme.estimators.gradient_trained import Descent, GradientTrainedEstimator, padded
+from nkcme.estimators.gradient_trained import GradientTrainedEstimator
 from nkcme.networks import MLP
 from nkcme.parameter_checks import need_number
-from nkcme.training.loop import Objective, Task
+from nkcme.training.optimizers import Descent
+from nkcme.training.padding import pad_rows
+from nkcme.training.task import Objective, Task
 
 
 class Spec(NamedTuple):
@@ -148,7 +150,7 @@ standardize, validation_fraction, patience, random_state, verbose, checkpoint
 
     def _distribution(self, x: np.ndarray) -> Distribution:
         """The distributions of y at encoded inputs (n, p)."""
-        output = np.asarray(network_outputs(self.model_, padded(x)), np.float64)[: len(x)]
+        output = np.asarray(network_outputs(self.model_, pad_rows(x)), np.float64)[: len(x)]
         # The units of y: y = location + scale * standardised y.
         units = {"location": self.scaler_.location, "scale": self.scaler_.scale}
         return self._from_output(output, units)

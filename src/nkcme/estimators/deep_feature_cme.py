@@ -19,8 +19,7 @@ from nkcme.estimators.closed_form.condensing import condense
 from nkcme.estimators.closed_form.feature_loss import feature_loss
 from nkcme.estimators.closed_form.median_distance import median_distance
 from nkcme.estimators.closed_form.ridge import primal_operator, row_counts
-from nkcme.estimators.gradient_trained import Descent, GradientTrainedEstimator, Solved, padded
-from nkcme.estimators.saving import need_array
+from nkcme.estimators.gradient_trained import GradientTrainedEstimator, Solved
 from nkcme.estimators.training_data import Encoded, need_no_validation
 from nkcme.networks import ACTIVATIONS, MLP
 from nkcme.parameter_checks import (
@@ -30,7 +29,10 @@ from nkcme.parameter_checks import (
     need_wholes,
     need_word_or_positive,
 )
-from nkcme.training.loop import Objective, Task
+from nkcme.training.named_arrays import need_array
+from nkcme.training.optimizers import Descent
+from nkcme.training.padding import pad_rows
+from nkcme.training.task import Objective, Task
 
 
 class DeepFeatures(eqx.Module):
@@ -284,7 +286,7 @@ class DeepFeatureCME(GradientTrainedEstimator):
 
 def _features(model: DeepFeatures, x: np.ndarray) -> np.ndarray:
     """Features (n, d) at inputs (n, p)."""
-    return np.asarray(_compiled_features(model, padded(x)))[: len(x)]
+    return np.asarray(_compiled_features(model, pad_rows(x)))[: len(x)]
 
 
 @jax.jit

@@ -21,9 +21,9 @@ from nkcme.estimators.closed_form.ridge import (
     primal_operator,
     row_counts,
 )
-from nkcme.estimators.saving import need_array
 from nkcme.estimators.training_data import Encoded, need_no_validation
 from nkcme.parameter_checks import need_one_of, need_whole, need_word_or_positive
+from nkcme.training.named_arrays import need_array
 
 #: The grid of "auto": lambda, and the input bandwidth in multiples of the median distance.
 REGULARIZATIONS = np.logspace(-4, 2, 13)

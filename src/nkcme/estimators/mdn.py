@@ -14,10 +14,12 @@ import numpy as np
 from jax import Array
 
 from nkcme.distributions.gaussian_mixture import GaussianMixture
-from nkcme.estimators.gradient_trained import Descent, GradientTrainedEstimator, padded
+from nkcme.estimators.gradient_trained import GradientTrainedEstimator
 from nkcme.networks import MLP
 from nkcme.parameter_checks import need_whole, need_wholes
-from nkcme.training.loop import Objective, Task
+from nkcme.training.optimizers import Descent
+from nkcme.training.padding import pad_rows
+from nkcme.training.task import Objective, Task
 
 #: Bounds on log standard deviations, in units of standardised y. Where targets repeat, the
 #: likelihood is unbounded: without a bound a component would shrink onto them.
@@ -224,7 +226,7 @@ class MDN(GradientTrainedEstimator):
 
     def _distribution(self, x: np.ndarray) -> GaussianMixture:
         log_weights, means, log_stds = (
-            np.asarray(array, np.float64)[: len(x)] for array in _predict(self.model_, padded(x))
+            np.asarray(array, np.float64)[: len(x)] for array in _predict(self.model_, pad_rows(x))
         )
         return GaussianMixture(
             log_weights=log_weights,

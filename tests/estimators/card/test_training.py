@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nkcme.estimators.card.training import Spec, make_task
-from nkcme.estimators.gradient_trained import Descent
+from nkcme.training.optimizers import Descent
 
 N, N_OUT = 30, 2
 

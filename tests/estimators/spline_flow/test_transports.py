@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nkcme.estimators.gradient_trained import Descent
 from nkcme.estimators.spline_flow.estimator import _make_task, _Spec
+from nkcme.training.optimizers import Descent
 from support.quadrature import line, plane
 
 

@@ -15,9 +15,10 @@ from nkcme.errors import NkcmeError
 from nkcme.estimators.card import diffusion
 from nkcme.estimators.card.distribution import DiffusionSamples, new_samples
 from nkcme.estimators.card.training import Spec, make_task
-from nkcme.estimators.gradient_trained import GradientTrainedEstimator, default_steps, padded
+from nkcme.estimators.gradient_trained import GradientTrainedEstimator, default_steps
 from nkcme.estimators.training_data import Encoded
 from nkcme.parameter_checks import need_number, need_whole, need_wholes
+from nkcme.training.padding import pad_rows
 
 #: Samples in one call of the compiled sampler. A layer of activations for them fits into a cache.
 _BLOCK_SAMPLES = 2**16
@@ -215,7 +216,7 @@ class CARD(GradientTrainedEstimator):
 
     def _draw(self, x: np.ndarray, size: int, key: Array, *, shared: bool = False) -> np.ndarray:
         """Samples (size, n_rows, d), in units of y."""
-        rows = padded(x, fine=True)
+        rows = pad_rows(x, fine=True)
         block = max(_BLOCK_SAMPLES // len(rows), 1)
         n_diffusion_steps = int(self.n_diffusion_steps)
         blocks = [

@@ -12,9 +12,9 @@ from jax import Array
 
 from nkcme.estimators.card.diffusion import add_noise, alpha_bars
 from nkcme.estimators.card.networks import DiffusionModel, NoiseNetwork
-from nkcme.estimators.gradient_trained import Descent
 from nkcme.networks import MLP
-from nkcme.training.loop import Objective, Task
+from nkcme.training.optimizers import Descent
+from nkcme.training.task import Objective, Task
 
 #: x, y, and whether the conditional mean learns from the row (1 or 0).
 Batch = tuple[Array, Array, Array]

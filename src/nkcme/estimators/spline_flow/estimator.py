@@ -14,11 +14,13 @@ from jax import Array
 
 from nkcme.distributions.flow import FlowDistribution
 from nkcme.errors import NkcmeError
-from nkcme.estimators.gradient_trained import Descent, GradientTrainedEstimator, padded
+from nkcme.estimators.gradient_trained import GradientTrainedEstimator
 from nkcme.estimators.spline_flow.flow import Architecture, make_flow, spline_parameters
 from nkcme.estimators.spline_flow.transports import JointTransport, SplineTransport
 from nkcme.parameter_checks import need_number, need_whole
-from nkcme.training.loop import Objective, Task
+from nkcme.training.optimizers import Descent
+from nkcme.training.padding import pad_rows
+from nkcme.training.task import Objective, Task
 
 PyTree = Any
 
@@ -204,6 +206,6 @@ class SplineFlow(GradientTrainedEstimator):
         if self.n_outputs_ > 1:
             return FlowDistribution((x,), JointTransport(architecture, self.model_), **units)
         with jax.enable_x64(False):
-            parameters = spline_parameters(architecture)(self.model_, padded(x))
+            parameters = spline_parameters(architecture)(self.model_, pad_rows(x))
         rows = tuple(np.asarray(array, np.float64)[: len(x)] for array in parameters)
         return FlowDistribution(rows, SplineTransport(architecture.spline), **units)

@@ -17,6 +17,7 @@ from jax import Array
 
 from nkcme.errors import NkcmeError
 from nkcme.estimators.spline_flow.flow import Architecture, RowFlow, SplineShape, make_flow
+from nkcme.training.padding import pad_to, power_of_two
 
 PyTree = Any
 Rows = tuple[np.ndarray, ...]
@@ -48,9 +49,8 @@ class SplineTransport(NamedTuple):
         return knots.shape[1] * knots.shape[2]
 
     def breaks(self, rows: Rows) -> np.ndarray:
-        size = _padded_size(len(rows[0]))
         with jax.enable_x64(True):
-            found = _spline_programs(self.shape).breaks(tuple(_padded(a, 0, size) for a in rows))
+            found = _spline_programs(self.shape).breaks(tuple(_padded(a) for a in rows))
         return np.asarray(found)[: len(rows[0])]
 
 
@@ -159,26 +159,13 @@ def _joint_programs(architecture: Architecture) -> _JointPrograms:
 def _run_padded(program: Program, rows: Rows, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Run a program at points (n, m, d), with n and m padded so that few programs are compiled."""
     n, m, _ = points.shape
-    n_padded, m_padded = _padded_size(n), _padded_size(m)
-    mapped, log_slope = program(
-        tuple(_padded(a, 0, n_padded) for a in rows),
-        _padded(_padded(points, 0, n_padded), 1, m_padded),
-    )
+    mapped, log_slope = program(tuple(_padded(a) for a in rows), _padded(_padded(points), axis=1))
     return (
         np.asarray(mapped, np.float64)[:n, :m],
         np.asarray(log_slope, np.float64)[:n, :m],
     )
 
 
-def _padded_size(n: int) -> int:
-    """The smallest of 8, 64, 128, 256, 512, ... that is at least n."""
-    return 8 if n <= 8 else max(64, 1 << (n - 1).bit_length())
-
-
-def _padded(array: np.ndarray, axis: int, size: int) -> np.ndarray:
-    """The array with its first entry repeated at the end: a value that programs can handle."""
-    missing = size - array.shape[axis]
-    if not missing or not array.shape[axis]:
-        return array
-    first = np.take(array, [0], axis=axis)
-    return np.concatenate([array, np.repeat(first, missing, axis=axis)], axis=axis)
+def _padded(array: np.ndarray, axis: int = 0) -> np.ndarray:
+    """The array padded with its first entry, which is a value that programs can handle."""
+    return pad_to(array, power_of_two(array.shape[axis], tiny=8), axis=axis, fill="first")
