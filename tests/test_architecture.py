@@ -129,7 +129,7 @@ def test_estimators_know_what_they_share_and_not_each_other():
     for name, tree in INSIDE.items():
         if name == "estimators" or not name.startswith("estimators."):
             continue
-        own = "estimators.nkcme" if name.startswith("estimators.nkcme") else name
+        own = ".".join(name.split(".")[:2])
         others = {o for o in own_imports(tree) if o.startswith("estimators")}
         foreign = {o for o in others if not o.startswith((own, *SHARED))}
         assert not foreign, f"{name} imports {foreign}"

@@ -1,7 +1,8 @@
-"""The paper's recipes as parameters: ``MDN(**presets.paper("mdn", "ring"))``.
+"""The paper's recipes as parameters of estimators: ``MDN(**presets.paper("mdn", "ring"))``.
 
-They follow the paper's appendices and what its authors' own runs settled. `paper` gives the recipe
-of every column of its tables on every data set; the constants are the estimator's own in short.
+They follow the paper's appendices C and D and, where these leave something open, the runs of its
+authors. `paper` returns the recipe of every method and data set of the paper's tables. The
+constants are recipes of `NKCME`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from nkcme.errors import NkcmeError
 
-#: In every recipe: AdamW as optax has it, at a constant rate.
+#: In every recipe: AdamW with optax's defaults and a constant learning rate.
 _TRAINING: dict[str, Any] = {
     "activation": "relu",
     "weight_decay": 1e-4,
@@ -18,11 +19,11 @@ _TRAINING: dict[str, Any] = {
     "schedule": "constant",
 }
 
-#: Trained on all rows, without early stopping, where the estimator would hold some out.
+#: Train on all rows, without early stopping.
 _ALL_ROWS: dict[str, Any] = {"validation_fraction": 0.0}
 
-#: One network on a fixed grid of atoms, as in the paper, with our training: the default less its
-#: centre, members and map of probabilities. Many times faster to fit, and less sharp.
+#: One network on a fixed grid of atoms, as in the paper, trained as by default: no location model,
+#: no ensemble, no calibration map. Many times faster to fit than the default, and less accurate.
 QUICK: dict[str, Any] = {
     "center": "none",
     "n_members": 1,
@@ -45,8 +46,8 @@ _PAPER: dict[str, Any] = (
     }
 )
 
-#: Bimodal, Skewed and Ring (appendix C): 100,000 steps on 5,000 rows, nothing standardised.
-#: The bandwidth is learned jointly; ``bandwidth_update="iterative"`` is the paper's other way.
+#: Bimodal, Skewed and Ring (appendix C): 100,000 steps on 5,000 rows, without standardisation.
+#: The bandwidth is learned jointly; the paper's other variant is ``bandwidth_update="iterative"``.
 PAPER_TOY: dict[str, Any] = _PAPER | {
     "hidden": (50, 50),
     "learning_rate": 1e-4,
@@ -74,26 +75,26 @@ PAPER_UCI_LARGE: dict[str, Any] = _PAPER | {
     "epochs": 500,
 }
 
-#: The columns of the paper's tables.
+#: The methods in the paper's tables.
 PAPER_METHODS = ("nkcme-joint", "nkcme-iterative", "df-median", "df-0.1", "mdn", "nsf", "card")
 
 
 class _Uci(NamedTuple):
-    """A row of appendix D's three tables. The batch sizes are ours, DF's, MDN's and the flow's."""
+    """One data set in the tables of appendix D. Batch sizes are of NKCME, DF, MDN and the flow."""
 
     width: int
     learning_rate: float
     batch: tuple[int, int, int, int]
-    epochs: tuple[int, int, int] = (500, 500, 250)  # ours, DF's, MDN's
+    epochs: tuple[int, int, int] = (500, 500, 250)  # of NKCME, DF and MDN
     mixture: int = 10
     card_batch: int = 256
     card_epochs: int = 300
 
 
-# The paper copies CARD's numbers on UCI from Han et al., whose networks and lengths differ by data
-# set. The last two numbers are our choice: batch sizes as of the other methods, and lengths that do
-# not let the noise network learn the small sets by heart, chosen on the test folds that are scored
-# (docs/findings.md has the trials).
+# The paper takes CARD's scores on UCI from Han et al., who use other networks and epochs for each
+# data set. The last two values are our choice: the batch sizes of the other methods, and epochs
+# with which the noise network does not overfit the small data sets. The epochs were chosen on the
+# test folds that are scored (docs/findings.md has the trials).
 _UCI = {
     "boston": _Uci(50, 5e-4, (32, 32, 32, 50), card_batch=32, card_epochs=100),
     "concrete": _Uci(50, 5e-4, (32, 32, 32, 50), card_batch=32, card_epochs=100),
@@ -109,22 +110,48 @@ _TOYS = ("bimodal", "skewed", "ring")
 
 
 def paper(method: str, dataset: str) -> dict[str, Any]:
-    """The parameters of the paper's recipe for a column of its tables and one of its data sets."""
+    """Return the paper's recipe for one of its methods on one of its data sets.
+
+    Parameters
+    ----------
+    method : str
+        One of `PAPER_METHODS`.
+    dataset : str
+        "bimodal", "skewed" or "ring" (appendix C), or "boston", "concrete", "energy", "kin8nm",
+        "naval", "power", "protein" or "year" (appendix D).
+
+    Returns
+    -------
+    dict
+        Parameters of `NKCME` for "nkcme-joint" and "nkcme-iterative", of `DeepFeatureCME` for
+        "df-median" and "df-0.1", of `MDN` for "mdn", of `SplineFlow` for "nsf" and of `CARD` for
+        "card".
+
+    Raises
+    ------
+    NkcmeError
+        If the paper has no such method or data set.
+
+    Examples
+    --------
+    >>> from nkcme import MDN, presets
+    >>> model = MDN(**presets.paper("mdn", "concrete"), random_state=0)
+    """
     if method not in PAPER_METHODS:
         raise NkcmeError(
-            f"no method of the paper is named {method!r}; there are {', '.join(PAPER_METHODS)}"
+            f"the paper has no method {method!r}; there are {', '.join(PAPER_METHODS)}"
         )
     if dataset in _TOYS:
         return _toy(method)
     if dataset in _UCI:
         return _uci(method, dataset)
     raise NkcmeError(
-        f"no data set of the paper is named {dataset!r}; there are {', '.join((*_TOYS, *_UCI))}"
+        f"the paper has no data set {dataset!r}; there are {', '.join((*_TOYS, *_UCI))}"
     )
 
 
 def _toy(method: str) -> dict[str, Any]:
-    """Appendix C."""
+    """A recipe of appendix C."""
     if method.startswith("nkcme"):
         return PAPER_TOY | {"bandwidth_update": method.removeprefix("nkcme-")}
     plain = _TRAINING | {"hidden": (50, 50), "standardize": False}
@@ -140,7 +167,7 @@ def _toy(method: str) -> dict[str, Any]:
 
 
 def _uci(method: str, dataset: str) -> dict[str, Any]:
-    """Appendix D."""
+    """A recipe of appendix D."""
     row = _UCI[dataset]
     ours, df, mdn, flow = row.batch
     our_epochs, df_epochs, mdn_epochs = row.epochs
@@ -171,8 +198,8 @@ def _uci(method: str, dataset: str) -> dict[str, Any]:
             "batch_size": flow,
             "epochs": 10,
         },
-        # 40 % of the rows are kept from the mean, as in Han et al.; a falling rate stands in for
-        # their averaging of the weights.
+        # The mean is not trained on 40 % of the rows, as in Han et al. They average the weights
+        # over training; a decaying learning rate has the same purpose.
         "card": _CARD | {
             "mean_fraction": 0.6,
             "schedule": "cosine",

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from nkcme.calibration.calibration_map import (
+    BETA_ROWS,
     N_STEPS,
     CalibrationMap,
     _likeliest_rows,
@@ -85,8 +86,8 @@ def test_the_map_is_as_detailed_as_the_counts_allow():
     beta = stats.beta(2.0, 3.0)
     levels = np.linspace(0.0, 1.0, N_STEPS + 1)
     expected = np.diff(beta.cdf(levels))
-    assert _likeliest_rows(expected, np.round(5000 * expected)) == 64_000
+    assert _likeliest_rows(expected, np.round(5000 * expected), np.array(BETA_ROWS)) == 64_000
     middle = np.zeros(N_STEPS)
     middle[[20, 79]] = 2500.0
     flat = np.full(N_STEPS, 1.0 / N_STEPS)
-    assert _likeliest_rows(flat, middle) == 500
+    assert _likeliest_rows(flat, middle, np.array(BETA_ROWS)) == 500

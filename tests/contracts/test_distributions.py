@@ -17,7 +17,7 @@ from nkcme.distributions.embedding import Embedding
 from nkcme.distributions.flow import FlowDistribution
 from nkcme.distributions.sample import SampleDistribution
 from nkcme.errors import NkcmeError
-from nkcme.estimators.card import DiffusedDraws
+from nkcme.estimators.card.distribution import DiffusionSamples
 from support.predicted_distributions import (
     CASES,
     ONE_OUTPUT,
@@ -54,7 +54,7 @@ def not_promised(dist: Distribution, law: str) -> str | None:
             "the density of a sample is its kernel density, its CDF interpolates the order "
             "statistics, and rvs resamples the draws"
         )
-    if isinstance(dist, DiffusedDraws) and law in ("mean", "variance"):
+    if isinstance(dist, DiffusionSamples) and law in ("mean", "variance"):
         return "mean and var are those of the stored draws; rvs runs the diffusion again"
     if is_signed(dist) and law in ("mean", "variance"):
         return "mean and var are those of the signed measure, rvs those of its positive part"
@@ -275,7 +275,7 @@ def test_the_mode_is_where_the_density_is_high(name):
     assert mode.shape == dist.mean().shape
     if has_density(dist):
         samples = np.moveaxis(dist.rvs(MANY, 0), 0, 1)
-        if not isinstance(dist, DiffusedDraws):  # with a density of other draws
+        if not isinstance(dist, DiffusionSamples):  # with a density of other draws
             assert np.all(dist.pdf(mode) >= 0.9 * dist.pdf(samples).max(axis=1))
 
 
@@ -361,7 +361,7 @@ def test_rows_are_selected_as_in_numpy(name):
 @every_distribution
 def test_location_and_scale_move_everything(name):
     dist = case(name)
-    if isinstance(dist, DiffusedDraws):
+    if isinstance(dist, DiffusionSamples):
         pytest.skip("the draws of a diffusion are moved by its estimator")
     shift, factor = 8.0, 4.0
     other, d = moved(dist, shift, factor), dist.n_outputs

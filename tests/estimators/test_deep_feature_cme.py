@@ -1,171 +1,138 @@
-"""DeepFeatureCME: its loss against the formula, its solve against KernelCME's."""
+"""DeepFeatureCME: its loss against the formula, its solution against that of KernelCME."""
 
 from __future__ import annotations
+
+import copy
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nkcme import DeepFeatureCME, KernelCME
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators import deep_feature_cme as deep_feature
-from nkcme.estimators.deep_feature_cme import DeepFeatureCME, deep_feature_loss
-from nkcme.estimators.kernel_cme import KernelCME
+from nkcme.estimators import deep_feature_cme
 from nkcme.networks import SpectralLinear
 
-RNG = np.random.default_rng(0)
 N = 200
-X = RNG.normal(size=(N, 2))
-Y = np.where(RNG.uniform(size=N) < 0.5, 1.0, -1.0) * np.abs(X[:, 0]) + 0.2 * RNG.normal(size=N)
 
 
-def small(**changes: object) -> DeepFeatureCME:
+def two_branches(n, seed):
+    """y = +-|x_0| + 0.2 e, with both signs equally likely."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    sign = np.where(rng.uniform(size=n) < 0.5, 1.0, -1.0)
+    return x, sign * np.abs(x[:, 0]) + 0.2 * rng.normal(size=n)
+
+
+def small(**changes):
     given = {"hidden": (16, 12), "epochs": 20, "batch_size": 50, "random_state": 0}
-    return DeepFeatureCME(**given | changes)
+    return DeepFeatureCME(**given | {"bandwidth": 0.4} | changes)
 
 
-# ------------------------------------------------------------------------------------ the loss
+@pytest.fixture(scope="module")
+def data():
+    return two_branches(N, 0)
 
 
-def plain_loss(psi: jax.Array, k_y: jax.Array, regularization: float) -> jax.Array:
-    """As the protocol writes it."""
-    inverse = jnp.linalg.inv(psi.T @ psi + regularization * jnp.eye(psi.shape[1]))
-    return -jnp.trace(k_y @ psi @ inverse @ psi.T) / len(psi)
+@pytest.fixture(scope="module")
+def fitted(data):
+    return small().fit(*data)
 
 
-@pytest.mark.parametrize("shape", [(30, 7), (7, 30), (12, 12)])
-def test_the_loss_and_its_gradient_are_those_of_the_formula(shape):
-    psi = np.maximum(RNG.normal(size=shape), 0.0)
-    y = RNG.normal(size=(shape[0], 2))
-    k_y = np.exp(-0.5 * np.sum(np.square(y[:, None] - y[None]), axis=-1))
-    with jax.enable_x64(True):
-        psi, k_y = jnp.asarray(psi), jnp.asarray(k_y)
-        ours = jax.value_and_grad(lambda p: 3.0 * deep_feature_loss(p, k_y, 0.1))(psi)
-        theirs = jax.value_and_grad(lambda p: 3.0 * plain_loss(p, k_y, 0.1))(psi)
-        np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-10)
-        np.testing.assert_allclose(ours[1], theirs[1], atol=1e-10)
-
-
-@pytest.mark.parametrize("shape", [(64, 20), (20, 64), (32, 32)])
-def test_single_precision_will_do(shape):
-    """Training makes features large: Gram matrices of norm 1e4 to 1e5 beside a lambda of 0.1. Were
-    the inverse multiplied last, the gradient would be wrong in its first digit."""
-    x = RNG.normal(size=(shape[0], 1))
-    psi = np.maximum(x * RNG.normal(size=shape[1]) + RNG.normal(size=shape[1]), 0.0)
-    y = x + 0.3 * RNG.normal(size=x.shape)
-    k_y = np.exp(-0.5 * np.square(y - y.T) / 0.1**2)
-    loss = jax.value_and_grad(lambda p: deep_feature_loss(p, jnp.asarray(k_y, p.dtype), 0.1))
-    for norm, tolerance in ((1e4, 0.01), (1e5, 0.1)):
-        large = (psi * np.sqrt(norm) / np.linalg.norm(psi, 2)).astype(np.float32)
-        single = loss(jnp.asarray(large))
-        with jax.enable_x64(True):
-            double = loss(jnp.asarray(large, jnp.float64))
-        np.testing.assert_allclose(single[0], double[0], rtol=tolerance / 10)
-        error = np.asarray(single[1]) - np.asarray(double[1])
-        assert np.linalg.norm(error) < tolerance * np.linalg.norm(double[1])
-
-
-@pytest.mark.parametrize("shape", [(64, 20), (20, 64)])
-def test_features_beyond_single_precision_leave_the_loss_finite(shape):
-    psi = jnp.asarray(np.maximum(RNG.normal(size=shape), 0.0) * 1e5, jnp.float32)
-    loss = lambda p: deep_feature_loss(p, jnp.ones((shape[0], shape[0])), 0.1)  # noqa: E731
-    value, gradient = jax.value_and_grad(loss)(psi)
-    assert -1.001 * shape[0] <= value <= 0.0
-    assert np.isfinite(gradient).all()
-
-
-def test_the_task_minimises_the_loss_of_its_features():
-    """K_Y has no density factor, features end in the activation, the bandwidth stays."""
-    model = small().fit(X, Y)
-    task = deep_feature.make_task(model._spec(2, 1, 10, N))
-    x, y = (jnp.asarray(v, jnp.float32) for v in (X[:20], Y[:20, None]))
-    features = model.model_(x)
-    assert (features >= 0).all()
-    k_y = jnp.exp(-0.5 * jnp.square(y - y.T) / model.bandwidth_**2)
+def test_training_minimises_the_loss_of_the_features(fitted, data):
+    """K_Y has no density factor, features are after the activation, the bandwidth is fixed."""
+    task = fitted._task(fitted._spec(2, 1, 10, N))
+    x, y = (jnp.asarray(v[:20].reshape(20, -1), jnp.float32) for v in data)
+    psi = np.asarray(fitted.model_(x), np.float64)
+    assert (psi >= 0).all()
+    k_y = np.exp(-0.5 * np.square(y - y.T) / fitted.bandwidth_**2)
+    inverse = np.linalg.inv(psi.T @ psi + fitted.regularization * np.eye(psi.shape[1]))
     np.testing.assert_allclose(
-        task.objectives[0].loss(model.model_, (x, y), jax.random.key(0)),
-        plain_loss(features, k_y, model.regularization),
-        rtol=1e-4,
+        task.objectives[0].loss(fitted.model_, (x, y), jax.random.key(0)),
+        -np.trace(k_y @ psi @ inverse @ psi.T) / len(psi),
+        rtol=1e-4,  # the loss is in single precision
     )
-    assert task.objectives[0].trainable(model.model_).bandwidth is False
+    assert task.objectives[0].trainable(fitted.model_).bandwidth is False
 
 
-# --------------------------------------------------------------------------------- the solve
+@pytest.mark.parametrize("weights", ["none", "whole", "fractional"])
+def test_it_is_kernel_cme_with_the_kernel_of_its_features(weights, data, monkeypatch):
+    rng = np.random.default_rng(1)
+    weight = {
+        "none": None,
+        "whole": rng.integers(1, 4, N),
+        "fractional": rng.uniform(0.1, 1.0, N),
+    }[weights]
+    model = small().fit(*data, weight)
 
-
-@pytest.mark.parametrize("weight", [None, RNG.integers(1, 4, N), RNG.uniform(0.1, 1.0, N)])
-def test_it_is_kernel_cme_with_the_kernel_of_its_features(weight, monkeypatch):
-    model = small(bandwidth=0.4).fit(X, Y, weight)
-
-    def features(x: np.ndarray) -> np.ndarray:
-        return deep_feature._features(model.model_, x.astype(np.float32)).astype(np.float64)
+    def features(x):
+        psi = deep_feature_cme._features(model.model_, x.astype(np.float32))
+        return psi.astype(np.float64)
 
     monkeypatch.setattr(
         "nkcme.estimators.kernel_cme.gaussian", lambda a, b, bandwidth: features(a) @ features(b).T
     )
-    dual = KernelCME(input_bandwidth=1.0, regularization=0.1, bandwidth=0.4).fit(X, Y, weight)
-    new = RNG.normal(size=(30, 2))
-    ours, theirs = model.predict_dist(new), dual.predict_dist(new)
-    np.testing.assert_array_equal(ours.atoms, theirs.atoms)
-    np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-6)
+    dual = KernelCME(input_bandwidth=1.0, regularization=0.1, bandwidth=0.4).fit(*data, weight)
+    new, _ = two_branches(30, 2)
+    ours, expected = model.predict_dist(new), dual.predict_dist(new)
+    np.testing.assert_array_equal(ours.atoms, expected.atoms)
+    np.testing.assert_allclose(ours.weights, expected.weights, atol=1e-6)
 
 
-def test_rows_in_blocks_and_condensed_targets_give_the_same_answers(monkeypatch):
-    model = small(bandwidth=0.4).fit(X, Y)
+def test_blocks_of_rows_and_condensed_targets_change_little(fitted, data, monkeypatch):
+    x, y = data
     monkeypatch.setattr("nkcme.estimators.closed_form.ridge.BLOCK_ROWS", 64)
-    condensed = small(bandwidth=0.4, n_atoms=100).fit(X, Y)
-    assert condensed.predict_dist(X).n_atoms <= 100
-    np.testing.assert_allclose(condensed.predict(X), model.predict(X), atol=1e-5)
+    condensed = small(n_atoms=100).fit(x, y)
+    assert condensed.predict_dist(x).n_atoms <= 100
+    np.testing.assert_allclose(condensed.predict(x), fitted.predict(x), atol=1e-5)
     points = np.linspace(-3, 3, 31)
     np.testing.assert_allclose(
-        condensed.predict_dist(X).pdf(points, grid=True),
-        model.predict_dist(X).pdf(points, grid=True),
+        condensed.predict_dist(x).pdf(points, grid=True),
+        fitted.predict_dist(x).pdf(points, grid=True),
         atol=5e-3,
     )
 
 
-# ---------------------------------------------------------------------------------- training
-
-
-def test_training_finds_features_that_show_both_branches():
-    untrained = small(bandwidth=0.3, epochs=1, learning_rate=1e-8).fit(X, Y)
-    model = small(bandwidth=0.3, epochs=200, learning_rate=5e-3).fit(X, Y)
+def test_training_finds_features_that_show_both_branches(data):
+    untrained = small(bandwidth=0.3, epochs=1, learning_rate=1e-8).fit(*data)
+    model = small(bandwidth=0.3, epochs=200, learning_rate=5e-3).fit(*data)
     assert model.history_["loss"][-1] < model.history_["loss"][0] - 0.05
     dist = model.predict_dist([[2.0, 0.0]])
     at_the_branches, between = dist.pdf([[-2.0, 2.0]]).min(), dist.pdf([0.0])[0]
     assert at_the_branches > 2 * abs(between)
-    fresh = RNG.normal(size=(500, 2))
-    sign = np.where(RNG.uniform(size=500) < 0.5, 1.0, -1.0)
-    y = sign * np.abs(fresh[:, 0]) + 0.2 * RNG.normal(size=500)
-    crps = [m.predict_dist(fresh).crps(y).mean() for m in (untrained, model)]
+    new, y = two_branches(500, 3)
+    crps = [m.predict_dist(new).crps(y).mean() for m in (untrained, model)]
     assert crps[1] < crps[0]
 
 
-def test_the_bandwidth_is_given_or_the_median_and_stays():
-    assert small(bandwidth=0.25).fit(X, Y).bandwidth_ == 0.25
-    distances = np.abs(Y[:, None] - Y[None])[np.triu_indices(N, 1)]
-    for standardize, unit in ((True, Y.std()), (False, 1.0)):
-        model = small(standardize=standardize).fit(X, Y)
-        assert model.bandwidth_ == pytest.approx(np.median(distances) / unit, rel=1e-5)
-    models = small(epochs=1).fit_many([(X, Y), (X, np.square(Y))])
-    for one, y in zip(models, (Y, np.square(Y)), strict=True):
-        median = np.median(np.abs(y[:, None] - y[None])[np.triu_indices(N, 1)]) / y.std()
-        assert one.bandwidth_ == pytest.approx(median, rel=1e-5)
+def test_the_bandwidth_is_given_or_the_median_distance(fitted, data):
+    def median(y):
+        return np.median(np.abs(y[:, None] - y[None])[np.triu_indices(N, 1)])
+
+    x, y = data
+    assert fitted.bandwidth_ == np.float32(0.4)
+    unscaled = small(bandwidth="median", standardize=False, epochs=1).fit(x, y)
+    assert unscaled.bandwidth_ == pytest.approx(median(y), rel=1e-5)
+    targets = (y, np.square(y))
+    models = small(bandwidth="median", epochs=1).fit_many([(x, target) for target in targets])
+    for model, target in zip(models, targets, strict=True):
+        assert model.bandwidth_ == pytest.approx(median(target) / target.std(), rel=1e-5)
 
 
-def test_minus_one_normalises_the_layer_of_the_features():
-    model = small(spectral_norm=(-1,), epochs=200, learning_rate=5e-3).fit(X, Y)
+def test_spectral_norm_of_minus_one_normalises_the_layer_of_the_features(data):
+    model = small(spectral_norm=(-1,), epochs=200, learning_rate=5e-3).fit(*data)
     layers = model.model_.network.layers
     assert [isinstance(layer, SpectralLinear) for layer in layers] == [False, True]
     assert layers[-1].linear.weight.shape == (12, 16)
     weight = np.asarray(layers[-1].linear.weight)
-    divided_by = np.asarray(layers[-1].u) @ weight @ np.asarray(layers[-1].v)
-    assert np.linalg.norm(weight, 2) / divided_by == pytest.approx(1.0, abs=0.05)
+    estimate = np.asarray(layers[-1].u) @ weight @ np.asarray(layers[-1].v)
+    assert np.linalg.norm(weight, 2) / estimate == pytest.approx(1.0, abs=0.05)
 
 
-def test_validation_rows_are_refused():
+def test_validation_rows_are_an_error(data):
     with pytest.raises(NkcmeError, match="no use for X_val"):
-        small().fit(X, Y, X_val=X, y_val=Y)
+        small().fit(*data, X_val=data[0], y_val=data[1])
 
 
 @pytest.mark.parametrize(
@@ -180,8 +147,8 @@ def test_validation_rows_are_refused():
         {"model.bandwidth": np.zeros((), np.float32)},
     ],
 )
-def test_a_file_that_does_not_fit_is_refused(changes):
-    model = small(epochs=1).fit(X, Y)
+def test_a_file_with_arrays_that_do_not_fit_is_an_error(changes, fitted):
+    model = copy.copy(fitted)
     config, arrays = model._learned()
     model._relearn(config, arrays)
     with pytest.raises(ModelFileError):

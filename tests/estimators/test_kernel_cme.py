@@ -1,21 +1,31 @@
-"""KernelCME against its closed form, on a Gaussian linear model and by brute force."""
+"""KernelCME against its closed form, against a linear Gaussian model, and by brute force."""
 
 from __future__ import annotations
+
+import copy
 
 import numpy as np
 import pytest
 from scipy.stats import norm
+from threadpoolctl import threadpool_limits
 
+from nkcme import KernelCME
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators import kernel_cme as kernel
-from nkcme.estimators.kernel_cme import KernelCME
 
 SLOPE, DEVIATION = np.array([1.0, -0.5]), 0.6
 NEW = np.array([[0.0, 0.0], [0.8, 0.3], [-0.5, 1.0]])
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """The systems are small. On a busy machine most of the time is spent waiting for threads."""
+    with threadpool_limits(1):
+        yield
+
+
 def linear_gaussian(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """y | x is normal, mean x'b, deviation s."""
+    """y given x is normal with mean x'b and standard deviation s; values are exact in float32."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2)).astype(np.float32).astype(np.float64)
     y = X @ SLOPE + DEVIATION * rng.normal(size=n)
@@ -23,7 +33,7 @@ def linear_gaussian(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plain(**changes: object) -> KernelCME:
-    """Nothing chosen, nothing standardised."""
+    """All parameters given, without standardisation."""
     given = {"input_bandwidth": 1.5, "regularization": 0.3, "bandwidth": 0.4}
     return KernelCME(**given | {"standardize": False, "random_state": 0} | changes)
 
@@ -32,7 +42,7 @@ def squared(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.sum(np.square(a[:, None] - b[None]), axis=-1)
 
 
-# ---------------------------------------------------------------------------- the closed form
+# --- the closed form ----------------------------------------------------------------------------
 
 
 def test_weights_are_those_of_the_closed_form():
@@ -48,8 +58,8 @@ def test_weights_are_those_of_the_closed_form():
     )
 
 
-def test_the_embedding_approaches_the_true_one():
-    """E[k(Y, y) | x] is normal, of variance s^2 + sigma^2: the density read smoothed."""
+def test_the_embedding_converges_to_the_true_one():
+    """E[k(Y, y) | x], the smoothed density, is normal with variance s^2 + sigma^2."""
     points = np.linspace(-3, 3, 61)
     new = np.random.default_rng(1).uniform(-1, 1, size=(50, 2))
     sigma = 0.4
@@ -64,8 +74,8 @@ def test_the_embedding_approaches_the_true_one():
         )
         errors.append(
             [
-                np.sqrt(np.mean(np.square(wrong)))
-                for wrong in (
+                np.sqrt(np.mean(np.square(error)))
+                for error in (
                     dist.pdf(points, grid=True) - truth,
                     dist.mean() - mean,
                     dist.var() - variance,
@@ -76,12 +86,12 @@ def test_the_embedding_approaches_the_true_one():
     assert density[2] < 0.04 * truth.max()
     assert location[2] < 0.06
     assert spread[2] < 0.08
-    for measure in (density, location, spread):
-        assert measure[2] < measure[1] < measure[0]
-        assert measure[2] < measure[0] / 2
+    for error in (density, location, spread):
+        assert error[2] < error[1] < error[0]
+        assert error[2] < error[0] / 2
 
 
-def test_repeated_rows_are_weights_and_fractions_only_compare():
+def test_whole_weights_are_repetitions_and_fractional_weights_are_relative():
     X, y = linear_gaussian(60)
     weight = np.random.default_rng(1).integers(1, 4, 60)
     for changes in ({}, {"n_inducing": 20}, {"input_bandwidth": "auto", "regularization": "auto"}):
@@ -92,7 +102,7 @@ def test_repeated_rows_are_weights_and_fractions_only_compare():
     np.testing.assert_allclose(half.predict(NEW), plain().fit(X, y).predict(NEW), rtol=1e-10)
 
 
-def test_condensed_targets_give_the_same_answers():
+def test_condensed_targets_keep_means_exactly_and_densities_closely():
     X, y = linear_gaussian(400)
     exact, condensed = plain().fit(X, y), plain(n_atoms=100).fit(X, y)
     dist = condensed.predict_dist(NEW)
@@ -104,10 +114,10 @@ def test_condensed_targets_give_the_same_answers():
     )
 
 
-# ----------------------------------------------------------------------------- what is chosen
+# --- parameters chosen by "auto" ----------------------------------------------------------------
 
 
-def test_auto_is_the_least_error_of_refitting_without_each_row(monkeypatch):
+def test_auto_minimises_the_leave_one_out_error(monkeypatch):
     X, y = linear_gaussian(25)
     n = len(X)
     monkeypatch.setattr(kernel, "REGULARIZATIONS", np.array([0.01, 0.3, 10.0]))
@@ -129,7 +139,7 @@ def test_auto_is_the_least_error_of_refitting_without_each_row(monkeypatch):
             scores[multiple * median, regularization] = total
     best = min(scores, key=scores.__getitem__)
     assert (model.input_bandwidth_, model.regularization_) == pytest.approx(best)
-    # Each alone, where the other is given.
+    # Only one of the two is chosen where the other is given.
     given = {"regularization": 10.0, "input_bandwidth": "auto"}
     expected = min((s, b) for (b, r), s in scores.items() if r == 10.0)[1]
     assert plain(**given).fit(X, y).input_bandwidth_ == pytest.approx(expected)
@@ -138,22 +148,22 @@ def test_auto_is_the_least_error_of_refitting_without_each_row(monkeypatch):
     assert plain(**given).fit(X, y).regularization_ == pytest.approx(expected)
 
 
-def test_auto_is_chosen_on_a_part_of_many_rows(monkeypatch):
+def test_auto_uses_a_random_subset_of_many_rows(monkeypatch):
     X, y = linear_gaussian(300)
     whole = KernelCME(random_state=0).fit(X, y)
     monkeypatch.setattr(kernel, "LEAVE_ONE_OUT_ROWS", 100)
-    part = KernelCME(random_state=0).fit(X, y)
-    assert 0.2 < part.regularization_ / whole.regularization_ < 5
-    assert 0.4 < part.input_bandwidth_ / whole.input_bandwidth_ < 2.5
-    r_squared = part.score(*linear_gaussian(500, seed=1))
+    subset = KernelCME(random_state=0).fit(X, y)
+    assert 0.2 < subset.regularization_ / whole.regularization_ < 5
+    assert 0.4 < subset.input_bandwidth_ / whole.input_bandwidth_ < 2.5
+    r_squared = subset.score(*linear_gaussian(500, seed=1))
     ceiling = 1 - DEVIATION**2 / (SLOPE @ SLOPE + DEVIATION**2)
     assert r_squared == pytest.approx(ceiling, abs=0.05)
 
 
-# ------------------------------------------------------------------------------ many rows
+# --- many rows ----------------------------------------------------------------------------------
 
 
-def test_too_many_rows_are_refused_with_what_to_do():
+def test_too_many_rows_are_an_error_that_suggests_n_inducing():
     X, y = linear_gaussian(60)
     with pytest.raises(NkcmeError, match=r"60 distinct rows are more than max_rows=50.*n_inducing"):
         plain(max_rows=50).fit(X, y)
@@ -161,7 +171,7 @@ def test_too_many_rows_are_refused_with_what_to_do():
     plain(max_rows=30).fit(X[:30].repeat(9, axis=0), y[:30].repeat(9))
 
 
-def test_all_rows_as_inducing_ones_are_the_exact_solution():
+def test_with_all_rows_inducing_the_solution_is_exact():
     X, y = linear_gaussian(200)
     weight = np.random.default_rng(1).uniform(0.2, 2.0, 200)
     for bandwidth in (0.5, 5.0):  # well conditioned, and numerically singular
@@ -170,7 +180,7 @@ def test_all_rows_as_inducing_ones_are_the_exact_solution():
         np.testing.assert_allclose(every.predict_dist(NEW).weights, exact.weights, atol=1e-6)
 
 
-def test_few_inducing_rows_come_close_and_are_drawn(monkeypatch):
+def test_few_random_inducing_rows_are_close_to_the_exact_solution(monkeypatch):
     monkeypatch.setattr("nkcme.estimators.closed_form.ridge.BLOCK_ROWS", 128)
     X, y = linear_gaussian(1000)
     exact = plain().fit(X, y).predict(NEW)
@@ -181,7 +191,7 @@ def test_few_inducing_rows_come_close_and_are_drawn(monkeypatch):
     assert models[0]._operator.shape[0] == 60
 
 
-def test_jitter_is_added_when_needed_and_told():
+def test_jitter_is_added_with_a_warning_only_when_needed():
     X, y = linear_gaussian(100)
     model = plain(regularization=1e-25, input_bandwidth=50.0)
     with pytest.warns(UserWarning, match="KernelCME added a jitter of"):
@@ -191,20 +201,25 @@ def test_jitter_is_added_when_needed_and_told():
     assert plain().fit(X, y).jitter_ == 0.0
 
 
-# ---------------------------------------------------------------------- the rest of the contract
+# --- errors and edge cases ----------------------------------------------------------------------
 
 
-def test_validation_rows_are_refused():
+def test_validation_rows_are_an_error():
     X, y = linear_gaussian(30)
     with pytest.raises(NkcmeError, match="no use for X_val"):
         plain().fit(X, y, X_val=X, y_val=y)
 
 
-def test_far_from_all_rows_something_is_said():
+def test_far_from_all_rows_the_prediction_stays_in_the_range_of_y():
     X, y = linear_gaussian(50)
     dist = plain(input_bandwidth=0.1).fit(X, y).predict_dist(np.full((1, 2), 1e5))
     assert np.isfinite(dist.mean()).all()
     assert y.min() <= dist.mean()[0] <= y.max()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return plain().fit(*linear_gaussian(30))
 
 
 @pytest.mark.parametrize(
@@ -223,8 +238,8 @@ def test_far_from_all_rows_something_is_said():
         ({}, {"more": np.zeros(3)}),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused(changes, arrays):
-    model = plain().fit(*linear_gaussian(30))
+def test_a_file_with_values_that_do_not_fit_is_an_error(changes, arrays, fitted):
+    model = copy.copy(fitted)
     config, kept = model._learned()
     model._relearn(config, kept)
     with pytest.raises(ModelFileError):

@@ -9,6 +9,7 @@ cannot cross.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +24,11 @@ from nkcme.errors import NkcmeError
 N_STEPS = 100
 
 #: Pseudo-rows of a uniform U that are added when a beta distribution is fitted to U.
-_UNIFORM_ROWS = 100.0
+UNIFORM_ROWS = 100.0
 #: Candidates for the pseudo-rows of that beta distribution which are added to the counts of U; the
-#: likeliest is taken. A few hundred rows then correct the middle and the spread, and only many
+#: likeliest is used. A few hundred rows then correct the middle and the spread, and only many
 #: rows, or a shape far from any beta distribution, bend the map in detail.
-_BETA_ROWS = 500.0 * 2.0 ** np.arange(8)
+BETA_ROWS = tuple(500.0 * 2.0**i for i in range(8))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,21 +82,32 @@ class CalibrationMap:
         return cls.from_counts(pit_counts(pit, weight))
 
     @classmethod
-    def from_counts(cls, counts: np.ndarray) -> CalibrationMap:
+    def from_counts(
+        cls,
+        counts: np.ndarray,
+        *,
+        uniform_rows: float = UNIFORM_ROWS,
+        beta_rows: Sequence[float] = BETA_ROWS,
+    ) -> CalibrationMap:
         """The map for given counts of F(y | x).
 
         Parameters
         ----------
         counts : ndarray of shape (N_STEPS,)
             The rows in each step of probability, from `pit_counts`; negative ones count as zero.
+        uniform_rows : float
+            Pseudo-rows of a uniform U that are added when a beta distribution is fitted to U.
+        beta_rows : sequence of float
+            Candidates for the pseudo-rows of that beta distribution which are added to the counts.
 
         Returns
         -------
         CalibrationMap
         """
         counts = np.maximum(counts, 0.0)
-        smooth = np.diff(_beta_of(counts).cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
-        together = counts + _likeliest_rows(smooth, counts) * smooth
+        beta = _beta_of(counts, uniform_rows)
+        smooth = np.diff(beta.cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
+        together = counts + _likeliest_rows(smooth, counts, np.asarray(beta_rows)) * smooth
         values = np.concatenate([[0.0], np.cumsum(together)]) / together.sum()
         values[-1] = 1.0
         return cls(values)
@@ -164,10 +176,10 @@ def extrapolated_counts(
     return averaged + slope * (1.0 / n_members - 1.0 / n_averaged)
 
 
-def _beta_of(counts: np.ndarray) -> Any:
+def _beta_of(counts: np.ndarray, uniform_rows: float) -> Any:
     """The beta distribution with the mean and variance of rows counted in even steps."""
     middles = (np.arange(N_STEPS) + 0.5) / N_STEPS
-    rows = counts + _UNIFORM_ROWS / N_STEPS
+    rows = counts + uniform_rows / N_STEPS
     mean = np.average(middles, weights=rows)
     # Plus the variance within a step, over which rows are spread evenly.
     variance = np.average(np.square(middles - mean), weights=rows) + 1.0 / (12.0 * N_STEPS**2)
@@ -175,12 +187,12 @@ def _beta_of(counts: np.ndarray) -> Any:
     return stats.beta(max(mean * size, 0.05), max((1.0 - mean) * size, 0.05))
 
 
-def _likeliest_rows(smooth: np.ndarray, counts: np.ndarray) -> float:
+def _likeliest_rows(smooth: np.ndarray, counts: np.ndarray, candidates: np.ndarray) -> float:
     """The number of pseudo-rows of a smooth distribution of steps that makes the counts likeliest.
 
     The distribution of the counts has a Dirichlet prior with the smooth one as its mean.
     """
-    rows = _BETA_ROWS[:, None] * np.maximum(smooth, 1e-9)
+    rows = candidates[:, None] * np.maximum(smooth, 1e-9)
     likely = np.sum(gammaln(rows + counts) - gammaln(rows), axis=1)
-    likely += gammaln(_BETA_ROWS) - gammaln(_BETA_ROWS + counts.sum())
-    return float(_BETA_ROWS[np.argmax(likely)])
+    likely += gammaln(candidates) - gammaln(candidates + counts.sum())
+    return float(candidates[np.argmax(likely)])

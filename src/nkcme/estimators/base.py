@@ -7,7 +7,7 @@ base validates and encodes tables, streams predictions, samples, and saves and l
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nkcme.distributions.base import Distribution
-from nkcme.distributions.blocks import BLOCK_ROWS
+from nkcme.distributions.blocks import BLOCK_ROWS, map_rows
 from nkcme.errors import NkcmeError
 from nkcme.estimators.fingerprint import fingerprint
 from nkcme.estimators.saving import from_json, save_estimator
@@ -271,9 +271,10 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
             return self._stream(X, lambda dist: self._herd(dist, n_samples), axis=1)
         if method != "independent":
             raise NkcmeError(f'method must be "independent" or "herd"; got {method!r}')
-        x, rng = self._encode(X), check_random_state(random_state)
-        blocks = (x[first : first + BLOCK_ROWS] for first in range(0, len(x), BLOCK_ROWS))
-        return np.concatenate([self._rvs(block, n_samples, rng) for block in blocks], axis=1)
+        rng = check_random_state(random_state)
+        return map_rows(
+            lambda x: self._rvs(x, n_samples, rng), self._encode(X), block_rows=BLOCK_ROWS, axis=1
+        )
 
     def _rvs(self, x: np.ndarray, size: int, rng: np.random.RandomState) -> np.ndarray:
         """Samples at encoded inputs; overridden where they need no whole distribution."""
@@ -287,15 +288,13 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         need_unforked_process()
         return self.encoder_.transform(checked_table(self, X, reset=False))
 
-    def _blocks(self, x: np.ndarray) -> Iterator[Distribution]:
-        for first in range(0, len(x), BLOCK_ROWS):
-            yield self._distribution(x[first : first + BLOCK_ROWS])
-
     def _stream(
         self, X: Any, ask: Callable[[Distribution], np.ndarray], axis: int = 0
     ) -> np.ndarray:
         """Predict block after block of rows, so that memory does not grow with their number."""
-        return np.concatenate([ask(dist) for dist in self._blocks(self._encode(X))], axis=axis)
+        return map_rows(
+            lambda x: ask(self._distribution(x)), self._encode(X), block_rows=BLOCK_ROWS, axis=axis
+        )
 
     def _as_fitted(self, values: np.ndarray) -> np.ndarray:
         return values[:, None] if self.y_ndim_ == 2 and values.ndim == 1 else values

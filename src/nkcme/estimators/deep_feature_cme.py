@@ -1,4 +1,4 @@
-"""DeepFeatureCME: a conditional mean embedding in closed form on features that are learned."""
+"""DeepFeatureCME: a conditional mean embedding in closed form, on learned features."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from jax import Array
 from nkcme.distributions.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.closed_form.condensing import condense
+from nkcme.estimators.closed_form.feature_loss import feature_loss
 from nkcme.estimators.closed_form.median_distance import median_distance
 from nkcme.estimators.closed_form.ridge import primal_operator, row_counts
-from nkcme.estimators.gradient_trained import Descent, GradientTrainedEstimator, Solved, padded
-from nkcme.estimators.saving import need_array
+from nkcme.estimators.gradient_trained import GradientTrainedEstimator, Solved
 from nkcme.estimators.training_data import Encoded, need_no_validation
 from nkcme.networks import ACTIVATIONS, MLP
 from nkcme.parameter_checks import (
@@ -29,13 +29,16 @@ from nkcme.parameter_checks import (
     need_wholes,
     need_word_or_positive,
 )
-from nkcme.training.loop import Objective, Task
+from nkcme.training.named_arrays import need_array
+from nkcme.training.optimizers import Descent
+from nkcme.training.padding import pad_rows
+from nkcme.training.task import Objective, Task
 
 
 class DeepFeatures(eqx.Module):
-    """x -> psi(x), and the bandwidth of the kernel of y for which they are learned."""
+    """x -> features psi(x), and the bandwidth of the kernel of y."""
 
-    network: MLP  # its last layer is linear; the features are its activations
+    network: MLP  # its last layer is linear; the activation of its output gives the features
     bandwidth: Array
 
     def __call__(self, x: Array) -> Array:
@@ -43,45 +46,93 @@ class DeepFeatures(eqx.Module):
         return ACTIVATIONS[self.network.activation](jax.vmap(self.network)(x))
 
 
-class DeepFeatureCME(GradientTrainedEstimator):
-    """The deep feature approach (the paper's section 2.3; Xu et al., 2021): ridge regression of
-    k(y, .) on features of x that a network learns.
+class _Spec(NamedTuple):
+    """The values that define a training program. Equal specs share a compiled program."""
 
-    P(y | x) is embedded as sum_i beta_i(x) k(y_i, .), with weights in closed form,
-    beta(x) = Psi (Psi'Psi + lambda I)^-1 psi(x). The features are trained on minibatches to leave
-    as little of k(y, .) unexplained as they can; at the end all rows enter the solve, once, and
-    prediction needs them no more. The Gaussian kernel of y has a fixed bandwidth. It is read as a
-    density; training leaves the density's factor out, as the paper does, so that lambda means the
-    same at every bandwidth. Weights and herded samples do not depend on the factor.
+    n_in: int
+    hidden: tuple[int, ...]
+    activation: str
+    spectral_norm: tuple[int, ...]
+    regularization: float
+    descent: Descent
+
+
+def _init(spec: _Spec, key: Array, bandwidth: Array) -> DeepFeatures:
+    network = MLP(
+        spec.n_in,
+        spec.hidden[-1],
+        spec.hidden[:-1],
+        activation=spec.activation,
+        head="signed",  # a linear last layer, whose activation gives the features
+        spectral_norm=spec.spectral_norm,
+        key=key,
+    )
+    return DeepFeatures(network, bandwidth)
+
+
+@lru_cache(maxsize=64)
+def make_task(spec: _Spec) -> Task:
+    """The training task of a spec. Equal specs get the same object, which is compiled once."""
+
+    def loss(model: DeepFeatures, batch: tuple[Array, Array], _: Array) -> Array:
+        x, y = batch
+        squares = jnp.sum(jnp.square(y[:, None] - y[None]), axis=-1)
+        k_y = jnp.exp(-0.5 * squares / jnp.square(model.bandwidth))
+        return feature_loss(model(x), k_y, spec.regularization)
+
+    def only_the_network(model: DeepFeatures) -> DeepFeatures:
+        return DeepFeatures(model.network.trainable(), False)  # type: ignore[arg-type]
+
+    return Task(
+        init=partial(_init, spec),
+        objectives=(Objective(loss, only_the_network, spec.descent.optimizer()),),
+        advance=lambda m: eqx.tree_at(lambda m: m.network, m, m.network.iterate()),
+    )
+
+
+class DeepFeatureCME(GradientTrainedEstimator):
+    """Deep feature approach: ridge regression of k(y, .) on features of x that a network learns.
+
+    P(y | x) is embedded as sum_i beta_i(x) k(y_i, .) (the paper's section 2.3; Xu et al., 2021).
+    With features in the rows of Psi, `fit` takes these steps:
+
+    1. Fix the bandwidth of the Gaussian kernel of y.
+    2. Train a network psi(x) on minibatches of B rows, to minimise
+       -tr(K_Y Psi (Psi'Psi + lambda I)^-1 Psi') / B. Up to a constant this is the error of a ridge
+       regression of k(y, .) on the features.
+    3. Condense the targets to at most ``n_atoms`` atoms.
+    4. Solve once with all rows: beta(x) = Psi (Psi'Psi + lambda I)^-1 psi(x). The model keeps the
+       solution, and predictions need no training rows.
+
+    Weights are divided by their sum. As in the paper, K_Y has no density factor, so that lambda has
+    the same meaning at every bandwidth. Weights and herded samples do not depend on the factor.
 
     Parameters
     ----------
     hidden : tuple of int
-        Widths of the network's layers; the last is the number of features.
+        Widths of the network's layers. The last width is the number of features.
     activation : {"relu", "silu", "gelu", "tanh"}
-        Of every layer, the features included.
+        Activation of every layer, including the features.
     spectral_norm : tuple of int
-        Layers to normalise by their largest singular value (0 is the first, -1 the features').
+        Layers to normalise by their largest singular value (0 is the first, -1 the features).
     bandwidth : "median" or float
         The bandwidth of the kernel of y, in units of standardised y. "median": the median distance
-        between the targets of two rows (of 1,000 random ones if there are more).
+        between the targets of two rows (of 1,000 random rows if there are more).
     regularization : float
-        lambda, of minibatches and of the solve at the end.
+        lambda, in training and in the final solve.
     n_atoms : int
-        Targets are condensed to so many atoms where more are distinct (`closed_form.condensing`).
-    learning_rate : float
-        AdamW's step size.
-    weight_decay : float
-        AdamW's weight decay.
-    beta2 : float
-        AdamW's memory of squared gradients.
+        The largest number of atoms. More distinct targets are condensed: each is split between its
+        two neighbouring atoms, or with several outputs assigned to the nearest.
+    learning_rate, weight_decay, beta2 : float
+        AdamW's step size at the start, weight decay, and decay rate of the second moment.
     schedule : {"cosine", "constant"}
-        The course of the learning rate.
+        Learning-rate schedule.
     batch_size : int
+        Rows per gradient step, drawn with replacement.
     epochs : int or None
-        Passes over the data: floor(n / batch_size) * epochs steps. None: chosen from n.
+        Passes of floor(n / batch_size) steps. None: 2,000 steps, more for tables above 5,000 rows.
     standardize : bool
-        Bring X and y to zero mean and unit variance for training; undone on the way out.
+        Standardise X and y for training; predictions are in the original units.
     reading : {"smoothed", "atomic"}
         How predicted embeddings are read (see `Embedding`).
     random_state : int, RandomState or None
@@ -89,22 +140,29 @@ class DeepFeatureCME(GradientTrainedEstimator):
     verbose : bool or "auto"
         Progress on standard error; "auto" where it is a terminal.
     checkpoint : path or None
-        A file that keeps the state of training; a fit that was killed goes on from it and gives
-        the bits of an uninterrupted one.
+        A file that keeps the state of training. A killed fit continues from it to the same bits.
 
     Attributes
     ----------
     bandwidth_ : float
         The bandwidth of the kernel of y, in units of standardised y.
     n_steps_ : int
-        Steps trained.
+        Gradient steps taken.
     history_ : dict of arrays
-        ``step`` and ``loss``; an entry a chunk.
+        ``step`` and ``loss``; one entry per chunk.
     n_features_in_, feature_names_in_, n_outputs_
-        As everywhere in scikit-learn.
+        As in all scikit-learn estimators.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from nkcme import DeepFeatureCME
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DeepFeatureCME(bandwidth=0.3, epochs=50, random_state=0).fit(X, y)
+    >>> quantiles = model.predict_quantiles(X[:5], [0.1, 0.5, 0.9])  # (5, 3)
     """
 
-    #: No rows are held out: a row has no score of its own before the final solve.
+    #: No rows are held out: before the final solve there are no predictions to score.
     validation_fraction: ClassVar[float] = 0.0  # type: ignore[misc]
 
     def __init__(
@@ -171,9 +229,7 @@ class DeepFeatureCME(GradientTrainedEstimator):
             descent=self._descent(n_steps),
         )
 
-    @staticmethod
-    def _task(spec: _Spec) -> Task:
-        return make_task(spec)
+    _task = staticmethod(make_task)
 
     def _finish(self, model: DeepFeatures, data: Encoded) -> dict[str, np.ndarray]:
         counts = row_counts(data.weight, data.n_rows)
@@ -185,13 +241,16 @@ class DeepFeatureCME(GradientTrainedEstimator):
 
     def _accept_solution(self, solution: dict[str, np.ndarray]) -> None:
         if set(solution) != {"operator", "atoms"}:
-            raise ModelFileError("expected the arrays operator and atoms of the final solve")
+            raise ModelFileError(
+                "the model file must hold the arrays operator and atoms of the final solve; it has "
+                f"{', '.join(sorted(solution)) or 'none'}"
+            )
         n_atoms = solution["atoms"].shape[:1]
         need_array(solution, "atoms", (*n_atoms, self.n_outputs_))
         need_array(solution, "operator", (int(self.hidden[-1]), *n_atoms))
         self.bandwidth_ = float(self.model_.bandwidth)
         if not solution["atoms"].size or not 0 < self.bandwidth_ < np.inf:
-            raise ModelFileError("the model has no atoms, or no positive bandwidth")
+            raise ModelFileError("the model file has no atoms, or no positive bandwidth")
         self._operator, self._atoms = solution["operator"], solution["atoms"]
 
     def _solution(self) -> dict[str, np.ndarray]:
@@ -200,7 +259,9 @@ class DeepFeatureCME(GradientTrainedEstimator):
     def _check_own_parameters(self) -> None:
         need_wholes("hidden", self.hidden)
         if not len(self.hidden):
-            raise NkcmeError(f"hidden must have a layer, for the features; got {self.hidden!r}")
+            raise NkcmeError(
+                f"hidden must have a layer for the features, such as (64,); got {self.hidden!r}"
+            )
         need_wholes("spectral_norm", self.spectral_norm, least=None)
         need_word_or_positive("bandwidth", self.bandwidth, "median")
         need_number("regularization", self.regularization, above=0.0)
@@ -223,112 +284,12 @@ class DeepFeatureCME(GradientTrainedEstimator):
         return dist.herd(n_samples)
 
 
-class _Spec(NamedTuple):
-    """The numbers that make a training program; equal specs share one."""
-
-    n_in: int
-    hidden: tuple[int, ...]
-    activation: str
-    spectral_norm: tuple[int, ...]
-    regularization: float
-    descent: Descent
-
-
-def _init(spec: _Spec, key: Array, bandwidth: Array) -> DeepFeatures:
-    network = MLP(
-        spec.n_in,
-        spec.hidden[-1],
-        spec.hidden[:-1],
-        activation=spec.activation,
-        head="signed",  # the last layer as it is: its activation makes the features
-        spectral_norm=spec.spectral_norm,
-        key=key,
-    )
-    return DeepFeatures(network, bandwidth)
-
-
-@lru_cache(maxsize=64)
-def make_task(spec: _Spec) -> Task:
-    """The training task of a spec; the same object for equal specs, so compiled once."""
-
-    def loss(model: DeepFeatures, batch: tuple[Array, Array], _: Array) -> Array:
-        x, y = batch
-        squares = jnp.sum(jnp.square(y[:, None] - y[None]), axis=-1)
-        k_y = jnp.exp(-0.5 * squares / jnp.square(model.bandwidth))
-        return deep_feature_loss(model(x), k_y, spec.regularization)
-
-    def only_the_network(model: DeepFeatures) -> DeepFeatures:
-        return DeepFeatures(model.network.trainable(), False)  # type: ignore[arg-type]
-
-    return Task(
-        init=partial(_init, spec),
-        objectives=(Objective(loss, only_the_network, spec.descent.optimizer()),),
-        advance=lambda m: eqx.tree_at(lambda m: m.network, m, m.network.iterate()),
-    )
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(2,))
-def deep_feature_loss(psi: Array, k_y: Array, regularization: float) -> Array:
-    """Section 2.3: -tr(K_Y Psi (Psi'Psi + lambda I)^-1 Psi') / B, what the features explain.
-
-    Features (B, d) are in the rows of Psi. One factorisation gives value and gradient, of the
-    smaller side: d x d, or for fewer rows than features B x B, by the push-through identity
-    Psi (Psi'Psi + lambda I)^-1 Psi' = I - lambda (Psi Psi' + lambda I)^-1.
-
-    Arithmetic is in full single precision, whatever the default: a GPU's ten bits would leave
-    Psi'Psi + lambda I indefinite. Features grow in training, and lambda counts as no less than the
-    rounding of their squares, below which there would be nothing to factorise. ``k_y`` gets no
-    gradient.
-    """
-    return _loss_forward(psi, k_y, regularization)[0]
-
-
-@jax.default_matmul_precision("highest")
-def _loss_forward(
-    psi: Array, k_y: Array, regularization: float
-) -> tuple[Array, tuple[Array, Array]]:
-    """The loss and, for the way back, its gradient by psi.
-
-    With A = Psi (Psi'Psi + lambda I)^-1, L = -tr(Psi'K A) / B and its gradient is
-    -(2 / B) (I - A Psi') K A. With Q = (Psi Psi' + lambda I)^-1, L = -(tr K - lambda tr(K Q)) / B
-    and its gradient is -(2 lambda / B) Q K Q Psi. Either way the inverse is multiplied by features
-    first: at the end it would blow up the rounding of what is large and cancels.
-    """
-    n, d = psi.shape
-    rounding = jnp.finfo(psi.dtype).eps * jnp.sum(jnp.square(psi))
-    ridge = jnp.maximum(regularization, rounding)
-    if n < d:
-        q = _inverse(psi @ psi.T + ridge * jnp.eye(n, dtype=psi.dtype))
-        loss = (ridge * jnp.sum(k_y * q) - jnp.trace(k_y)) / n
-        return loss, ((-2.0 / n) * ridge * (q @ (k_y @ (q @ psi))), k_y)
-    a = psi @ _inverse(psi.T @ psi + ridge * jnp.eye(d, dtype=psi.dtype))
-    k_a = k_y @ a
-    explained = psi.T @ k_a
-    return -jnp.trace(explained) / n, ((-2.0 / n) * (k_a - a @ explained), k_y)
-
-
-def _loss_backward(_: float, saved: tuple[Array, Array], ct: Array) -> tuple[Array, Array]:
-    gradient, k_y = saved
-    return ct * gradient, jnp.zeros_like(k_y)
-
-
-deep_feature_loss.defvjp(_loss_forward, _loss_backward)
-
-
-def _inverse(gram: Array) -> Array:
-    """The inverse of a positive definite matrix: L^-T L^-1, one triangular solve and a product."""
-    lower = jax.lax.linalg.cholesky(gram, symmetrize_input=False)
-    inverse = jax.lax.linalg.triangular_solve(
-        lower, jnp.eye(len(gram), dtype=gram.dtype), left_side=True, lower=True
-    )
-    return inverse.T @ inverse
-
-
 def _features(model: DeepFeatures, x: np.ndarray) -> np.ndarray:
-    return np.asarray(_compiled_features(model, padded(x)))[: len(x)]
+    """Features (n, d) at inputs (n, p)."""
+    return np.asarray(_compiled_features(model, pad_rows(x)))[: len(x)]
 
 
 @jax.jit
 def _compiled_features(model: DeepFeatures, x: Array) -> Array:
-    with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
+    with jax.default_matmul_precision("highest"):  # a GPU multiplies with ten bits by default
         return model(x)

@@ -31,11 +31,8 @@ from nkcme.parameter_checks import need_number, need_one_of, need_whole, need_wh
 from nkcme.training.loop import Checkpoint, Task
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
 from nkcme.training.optimizers import SCHEDULES, Descent
-from nkcme.training.padding import pad_rows
 
 PyTree = Any
-
-padded = pad_rows  # until the baselines import it themselves
 
 
 class Solved(NamedTuple):

@@ -21,60 +21,76 @@ from nkcme.estimators.closed_form.ridge import (
     primal_operator,
     row_counts,
 )
-from nkcme.estimators.saving import need_array
 from nkcme.estimators.training_data import Encoded, need_no_validation
 from nkcme.parameter_checks import need_one_of, need_whole, need_word_or_positive
+from nkcme.training.named_arrays import need_array
 
-#: What "auto" tries: lambda, and the input bandwidth in multiples of the median distance.
+#: The grid of "auto": lambda, and the input bandwidth in multiples of the median distance.
 REGULARIZATIONS = np.logspace(-4, 2, 13)
 BANDWIDTH_MULTIPLES = 2.0 ** np.arange(-4, 3)
 
-#: Rows that "auto" leaves out one by one; of more, a random choice.
+#: The largest number of rows in the leave-one-out error of "auto"; of more, a random subset.
 LEAVE_ONE_OUT_ROWS = 1000
 
 
 class KernelCME(ConditionalEstimator):
-    """The classical conditional mean embedding (the paper's section 2.2): ridge regression of
-    k(y, .) on x, solved exactly.
+    """Classical conditional mean embedding: an exact kernel ridge regression of k(y, .) on x.
 
-    P(y | x) is embedded as sum_i beta_i(x) k(y_i, .), beta(x) = (K_X + lambda I)^-1 k_X(x), with
-    Gaussian kernels on both sides. That of y is the density kernel; for a fixed bandwidth the one
-    without the density's factor gives the same weights and the same herded samples. Time grows with
-    the cube of the number of distinct rows, and above ``max_rows`` there is ``n_inducing``, whose
-    time grows with their number only.
+    P(y | x) is embedded as sum_i beta_i(x) k(y_i, .) with Gaussian kernels of x and of y (the
+    paper's section 2.2). `fit` takes these steps:
+
+    1. Fix the bandwidth of the kernel of y.
+    2. Condense the targets to at most ``n_atoms`` atoms.
+    3. Choose the bandwidth of the kernel of x and lambda by the leave-one-out error of the paper's
+       equation (1), in closed form, where they are "auto".
+    4. Solve for the weights of the paper's equation (2): beta(x) = (K_X + lambda I)^-1 k_X(x). With
+       ``n_inducing``, solve in the span of k_X at random rows instead (Nystrom).
+
+    Weights are divided by their sum. The time of step 4 grows with the cube of the number of
+    distinct rows; with ``n_inducing`` it grows linearly.
 
     Parameters
     ----------
     input_bandwidth : "auto" or float
         The bandwidth of the kernel of x, in units of standardised x.
     regularization : "auto" or float
-        lambda. "auto", here or above: what has the least leave-one-out error in the RKHS, in closed
-        form, on a grid (of 1,000 random rows if there are more).
+        lambda. "auto", here and for ``input_bandwidth``: the smallest leave-one-out error in the
+        RKHS on a grid (on 1,000 random rows if there are more).
     bandwidth : "median" or float
         The bandwidth of the kernel of y, in units of standardised y. "median": the median distance
-        between the targets of two rows (of 1,000 random ones if there are more).
+        between the targets of two rows (of 1,000 random rows if there are more).
     n_inducing : int or None
-        Learn a function of the kernel at so many random rows only (Nystrom), from all rows.
+        The number of random rows at which the kernel of x is evaluated; all rows are fitted. None:
+        the exact solution.
     n_atoms : int
-        Targets are condensed to so many atoms where more are distinct (`closed_form.condensing`).
+        The largest number of atoms. More distinct targets are condensed: each is split between its
+        two neighbouring atoms, or with several outputs assigned to the nearest.
     max_rows : int
-        More distinct rows are refused, unless ``n_inducing`` is given.
+        The largest number of distinct rows without ``n_inducing``; more are an error.
     standardize : bool
-        Bring X and y to zero mean and unit variance for training; undone on the way out.
+        Standardise X and y for training; predictions are in the original units.
     reading : {"smoothed", "atomic"}
         How predicted embeddings are read (see `Embedding`).
     random_state : int, RandomState or None
-        Decides which rows are inducing, and which stand for all where there are more than 1,000.
+        Seed of the choice of inducing rows, and of the 1,000 rows of "auto" and "median".
 
     Attributes
     ----------
     input_bandwidth_, regularization_, bandwidth_ : float
         As given or chosen.
     jitter_ : float
-        What had to be added to the diagonal of the system to factorise it; 0 as a rule, and a
-        warning tells otherwise.
+        The value that was added to the diagonal of the system to factorise it. It is 0 unless
+        `fit` warns.
     n_features_in_, feature_names_in_, n_outputs_
-        As everywhere in scikit-learn.
+        As in all scikit-learn estimators.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from nkcme import KernelCME
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = KernelCME().fit(X, y)
+    >>> intervals = model.predict_interval(X[:5], coverage=0.9)  # (5, 2)
     """
 
     def __init__(
@@ -107,8 +123,9 @@ class KernelCME(ConditionalEstimator):
         for data in datasets:
             if self.n_inducing is None and len(data.x) > self.max_rows:
                 raise NkcmeError(
-                    f"{len(data.x)} distinct rows are more than max_rows={self.max_rows}, as time "
-                    "grows with their cube: give n_inducing, as n_inducing=500, or raise max_rows"
+                    f"{len(data.x)} distinct rows are more than max_rows={self.max_rows}, and the "
+                    "time of an exact solution grows with their cube: set n_inducing, such as "
+                    "n_inducing=500, or raise max_rows"
                 )
         return [self._solve(data) for data in datasets]
 
@@ -133,7 +150,7 @@ class KernelCME(ConditionalEstimator):
                 len(x), min(self.n_inducing, len(x)), replace=False, p=counts / counts.sum()
             )
             anchors = x[np.sort(chosen)]
-            # The features of x in the span of the anchors' k(x_j, .) are k(x) times this root.
+            # Times this root, k_X(x) at the anchors are the features of x in their span.
             root = _inverse_root(gaussian(anchors, anchors, input_bandwidth))
             operator = root @ primal_operator(
                 lambda rows: gaussian(rows, anchors, input_bandwidth) @ root,
@@ -144,8 +161,8 @@ class KernelCME(ConditionalEstimator):
             )
         if jitter:
             warnings.warn(
-                f"KernelCME added a jitter of {jitter:.1e} to the diagonal of its system, which "
-                f"regularization={regularization:.1e} left numerically singular; raise it",
+                f"KernelCME added a jitter of {jitter:.1e} to the diagonal of its system, which is "
+                f"numerically singular with regularization={regularization:.1e}; raise that",
                 stacklevel=4,
             )
         return _Solved(
@@ -155,7 +172,7 @@ class KernelCME(ConditionalEstimator):
     def _choose(
         self, x: np.ndarray, counts: np.ndarray, condensed: Condensed, bandwidth: float, seed: int
     ) -> tuple[float, float]:
-        """The input bandwidth and lambda, given or by leave-one-out."""
+        """The input bandwidth and lambda: as given, or by the leave-one-out error."""
         given_bandwidth = not isinstance(self.input_bandwidth, str)
         given_regularization = not isinstance(self.regularization, str)
         if given_bandwidth and given_regularization:
@@ -172,7 +189,7 @@ class KernelCME(ConditionalEstimator):
         if len(x) > LEAVE_ONE_OUT_ROWS:
             rng = np.random.default_rng(seed)
             rows = np.sort(rng.choice(len(x), LEAVE_ONE_OUT_ROWS, replace=False))
-        # K_Y = B K_atoms B', whose rank is low: a smooth kernel on an interval.
+        # K_Y = B K_atoms B'. Its rank is low, as the kernel is smooth.
         targets = condensed.shares[rows] @ _root(
             gaussian(condensed.atoms, condensed.atoms, bandwidth)
         )
@@ -232,9 +249,12 @@ class KernelCME(ConditionalEstimator):
             value = config.get(name)
             least = 0.0 if name == "jitter" else np.finfo(np.float64).tiny
             if not isinstance(value, float) or not least <= value < np.inf:
-                raise ModelFileError(f"{name} must be a positive number; the file says {value!r}")
+                raise ModelFileError(f"{name} must be a positive number; the file has {value!r}")
         if set(arrays) != set(_ARRAYS):
-            raise ModelFileError(f"expected the arrays {', '.join(_ARRAYS)}")
+            raise ModelFileError(
+                f"the model file must hold the arrays {', '.join(_ARRAYS)}; it has "
+                f"{', '.join(sorted(arrays)) or 'none'}"
+            )
         n_anchors, n_atoms = (arrays[name].shape[:1] for name in ("anchors", "atoms"))
         need_array(arrays, "anchors", (*n_anchors, self.encoder_.n_outputs))
         need_array(arrays, "atoms", (*n_atoms, self.n_outputs_))
@@ -246,7 +266,7 @@ class KernelCME(ConditionalEstimator):
 
 
 class _Solved(NamedTuple):
-    """What a fit comes to: a Gaussian of each anchor times the operator gives the weights."""
+    """The solution: the kernel of x at the anchors, times the operator, gives the weights."""
 
     input_bandwidth: float
     regularization: float
@@ -268,19 +288,19 @@ def gaussian(a: np.ndarray, b: np.ndarray, bandwidth: float) -> np.ndarray:
 
 
 def _root(gram: np.ndarray) -> np.ndarray:
-    """R (n, r) with R R' = K to rounding, r its numerical rank."""
+    """R (n, r) with R R' = K up to rounding, where r is the numerical rank."""
     values, vectors = _spectrum(gram)
     return vectors * np.sqrt(values)
 
 
 def _inverse_root(gram: np.ndarray) -> np.ndarray:
-    """R (n, r) with R R' the pseudo-inverse of K: smooth kernels have no more digits to invert."""
+    """R (n, r) with R R' the pseudo-inverse of K, which may be numerically singular."""
     values, vectors = _spectrum(gram)
     return vectors / np.sqrt(values)
 
 
 def _spectrum(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The eigenvalues that are more than rounding, and their vectors."""
+    """The eigenvalues above rounding error, and their eigenvectors."""
     values, vectors = eigh(gram)
     kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
     return values[kept], vectors[:, kept]

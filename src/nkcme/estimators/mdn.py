@@ -1,5 +1,4 @@
-"""MDN: a mixture density network (Bishop, 1994). A network gives the mixture, trained by maximum
-likelihood."""
+"""MDN: a mixture density network (Bishop, 1994), trained by maximum likelihood."""
 
 from __future__ import annotations
 
@@ -15,20 +14,22 @@ import numpy as np
 from jax import Array
 
 from nkcme.distributions.gaussian_mixture import GaussianMixture
-from nkcme.estimators.gradient_trained import Descent, GradientTrainedEstimator, padded
+from nkcme.estimators.gradient_trained import GradientTrainedEstimator
 from nkcme.networks import MLP
 from nkcme.parameter_checks import need_whole, need_wholes
-from nkcme.training.loop import Objective, Task
+from nkcme.training.optimizers import Descent
+from nkcme.training.padding import pad_rows
+from nkcme.training.task import Objective, Task
 
-#: The logarithms of standard deviations, in units of standardised y, stay within. A likelihood has
-#: no upper bound where targets repeat: a component would shrink onto them for ever.
+#: Bounds on log standard deviations, in units of standardised y. Where targets repeat, the
+#: likelihood is unbounded: without a bound a component would shrink onto them.
 LOG_STD = (-9.0, 6.0)
 
 
 class MixtureNetwork(eqx.Module):
     """x -> the weights, means and standard deviations of a Gaussian mixture.
 
-    The three final layers that the paper speaks of are one, whose outputs are cut in three.
+    The paper has three final layers. Here they are one layer whose output is split in three.
     """
 
     network: MLP
@@ -47,47 +48,126 @@ class MixtureNetwork(eqx.Module):
         )
 
 
-class MDN(GradientTrainedEstimator):
-    """Mixture density network: P(y | x) as a Gaussian mixture whose parameters a network gives.
+class _Spec(NamedTuple):
+    """The values that define a training program. Equal specs share a compiled program."""
 
-    Components have diagonal covariances, so that for several outputs dependence is told by the
-    mixture alone. Density, CDF and CRPS are in closed form.
+    n_in: int
+    n_out: int
+    n_components: int
+    hidden: tuple[int, ...]
+    activation: str
+    spectral_norm: tuple[int, ...]
+    descent: Descent
+
+
+def _init(spec: _Spec, key: Array, _: tuple[()]) -> MixtureNetwork:
+    network = MLP(
+        spec.n_in,
+        spec.n_components * (1 + 2 * spec.n_out),
+        spec.hidden,
+        activation=spec.activation,
+        head="signed",
+        spectral_norm=spec.spectral_norm,
+        key=key,
+    )
+    return MixtureNetwork(network, spec.n_components, spec.n_out)
+
+
+@lru_cache(maxsize=64)
+def make_task(spec: _Spec) -> Task:
+    """The training task of a spec. Equal specs get the same object, which is compiled once."""
+
+    def negative_log_likelihood(model: MixtureNetwork, batch: tuple[Array, Array]) -> Array:
+        """-log p(y | x), one value per row."""
+        x, y = batch
+        return -jax.vmap(lambda x, y: log_likelihood(*model(x), y))(x, y)
+
+    objective = Objective(
+        loss=lambda model, batch, _: jnp.mean(negative_log_likelihood(model, batch)),
+        trainable=lambda model: eqx.tree_at(lambda m: m.network, model, model.network.trainable()),
+        optimizer=spec.descent.optimizer(),
+    )
+    return Task(
+        init=partial(_init, spec),
+        objectives=(objective,),
+        advance=lambda m: eqx.tree_at(lambda m: m.network, m, m.network.iterate()),
+        validation=negative_log_likelihood,
+    )
+
+
+def log_likelihood(log_weights: Array, means: Array, log_stds: Array, y: Array) -> Array:
+    """log sum_k w_k N(y; m_k, s_k^2) at one y (d,), by log-sum-exp."""
+    score = (y[None] - means) * jnp.exp(-log_stds)
+    log_normal = -0.5 * jnp.square(score) - log_stds - 0.5 * jnp.log(2.0 * jnp.pi)
+    return jax.nn.logsumexp(log_weights + jnp.sum(log_normal, axis=1))
+
+
+class MDN(GradientTrainedEstimator):
+    """Mixture density network: P(y | x) as a Gaussian mixture with parameters from a network.
+
+    `fit` takes these steps (Bishop, 1994; equations of section 5.6 of his Pattern Recognition and
+    Machine Learning, 2006):
+
+    1. A network maps x to 1 + 2 d outputs for each of the K components: the logit of the weight
+       pi_k(x) (a softmax, 5.150), the log standard deviations log s_k(x) (5.151) and the means
+       m_k(x) (5.152). The density is p(y | x) = sum_k pi_k(x) N(y; m_k(x), s_k(x)^2) (5.148).
+    2. Train it by maximum likelihood: minimise the mean of -log p(y_i | x_i) (5.153).
+    3. Keep the parameters with the highest likelihood of the held-out rows.
+
+    Components have diagonal covariances, so dependence between outputs comes from the mixture.
+    Density, CDF and CRPS of a prediction are in closed form (see `GaussianMixture`).
 
     Parameters
     ----------
     n_components : int
+        The number of components K.
     hidden : tuple of int
         Widths of the network's hidden layers.
     activation : {"relu", "silu", "gelu", "tanh"}
+        Activation of the network.
     spectral_norm : tuple of int
         Layers to normalise by their largest singular value (0 is the first, -1 the last).
     learning_rate, weight_decay, beta2 : float
-        AdamW's.
+        AdamW's step size at the start, weight decay, and decay rate of the second moment.
     schedule : {"cosine", "constant"}
-        The course of the learning rate.
+        Learning-rate schedule.
     batch_size : int
+        Rows per gradient step, drawn with replacement.
     epochs : int or None
-        Passes over the data: floor(n / batch_size) * epochs steps. None: chosen from n.
+        Passes of floor(n / batch_size) steps. None: 2,000 steps, more for tables above 5,000 rows.
     standardize : bool
-        Bring X and y to zero mean and unit variance for training; undone on the way out.
+        Standardise X and y for training; predictions are in the original units.
     validation_fraction : float
-        Share of rows held out to decide, by their likelihood, which state of training is kept; 0
-        for none. Maximum likelihood learns small tables by heart, so a tenth unless said otherwise.
+        Share of rows held out to decide which state of training is kept, by their likelihood; 0 for
+        none. Maximum likelihood overfits small tables, hence the default of a tenth. Ignored when
+        `fit` gets ``X_val``.
     patience : int or None
-        Stop after so many chunks (twentieths of the run) without a better validation.
+        Stop after this many chunks (twentieths of the run) without a better validation score;
+        needs held-out rows.
     random_state : int, RandomState or None
+        The same integer gives the same bits on the same machine.
     verbose : bool or "auto"
+        Progress on standard error; "auto" where it is a terminal.
     checkpoint : path or None
-        As for `NKCME`.
+        A file that keeps the state of training. A killed fit continues from it to the same bits.
 
     Attributes
     ----------
     n_steps_ : int
+        Gradient steps taken.
     history_ : dict of arrays
-        ``step``, ``loss`` (the mean negative log likelihood, of standardised y) and, where there
-        is one, ``validation``; an entry a chunk.
+        ``step``, ``loss`` (the mean negative log likelihood of standardised y) and, with held-out
+        rows, ``validation``; one entry per chunk.
     n_features_in_, feature_names_in_, n_outputs_
-        As everywhere in scikit-learn.
+        As in all scikit-learn estimators.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from nkcme import MDN
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = MDN(n_components=3, epochs=50, random_state=0).fit(X, y)
+    >>> modes = model.predict_dist(X[:5]).mode()  # (5,)
     """
 
     def __init__(
@@ -142,13 +222,11 @@ class MDN(GradientTrainedEstimator):
             descent=self._descent(n_steps),
         )
 
-    @staticmethod
-    def _task(spec: _Spec) -> Task:
-        return make_task(spec)
+    _task = staticmethod(make_task)
 
     def _distribution(self, x: np.ndarray) -> GaussianMixture:
         log_weights, means, log_stds = (
-            np.asarray(part, np.float64)[: len(x)] for part in _predict(self.model_, padded(x))
+            np.asarray(array, np.float64)[: len(x)] for array in _predict(self.model_, pad_rows(x))
         )
         return GaussianMixture(
             log_weights=log_weights,
@@ -159,60 +237,7 @@ class MDN(GradientTrainedEstimator):
         )
 
 
-class _Spec(NamedTuple):
-    """The numbers that make a training program; equal specs share one."""
-
-    n_in: int
-    n_out: int
-    n_components: int
-    hidden: tuple[int, ...]
-    activation: str
-    spectral_norm: tuple[int, ...]
-    descent: Descent
-
-
-def _init(spec: _Spec, key: Array, _: tuple[()]) -> MixtureNetwork:
-    network = MLP(
-        spec.n_in,
-        spec.n_components * (1 + 2 * spec.n_out),
-        spec.hidden,
-        activation=spec.activation,
-        head="signed",
-        spectral_norm=spec.spectral_norm,
-        key=key,
-    )
-    return MixtureNetwork(network, spec.n_components, spec.n_out)
-
-
-@lru_cache(maxsize=64)
-def make_task(spec: _Spec) -> Task:
-    """The training task of a spec; the same object for equal specs, so compiled once."""
-
-    def surprise(model: MixtureNetwork, batch: tuple[Array, Array]) -> Array:
-        x, y = batch
-        return -jax.vmap(lambda x, y: log_likelihood(*model(x), y))(x, y)
-
-    objective = Objective(
-        loss=lambda model, batch, _: jnp.mean(surprise(model, batch)),
-        trainable=lambda model: eqx.tree_at(lambda m: m.network, model, model.network.trainable()),
-        optimizer=spec.descent.optimizer(),
-    )
-    return Task(
-        init=partial(_init, spec),
-        objectives=(objective,),
-        advance=lambda m: eqx.tree_at(lambda m: m.network, m, m.network.iterate()),
-        validation=surprise,
-    )
-
-
-def log_likelihood(log_weights: Array, means: Array, log_stds: Array, y: Array) -> Array:
-    """log sum_k w_k N(y; m_k, s_k^2) at one y (d,), without leaving the logarithm."""
-    score = (y[None] - means) * jnp.exp(-log_stds)
-    log_normal = -0.5 * jnp.square(score) - log_stds - 0.5 * jnp.log(2.0 * jnp.pi)
-    return jax.nn.logsumexp(log_weights + jnp.sum(log_normal, axis=1))
-
-
 @jax.jit
 def _predict(model: MixtureNetwork, x: Array) -> tuple[Array, Array, Array]:
-    with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
+    with jax.default_matmul_precision("highest"):  # a GPU multiplies with ten bits by default
         return jax.vmap(model)(x)

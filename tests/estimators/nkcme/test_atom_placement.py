@@ -5,11 +5,17 @@ import pytest
 
 import nkcme
 from nkcme.estimators.nkcme.atom_placement import atoms_at_quantiles, closed_range
+from nkcme.estimators.nkcme.recipe import DEFAULT
 from support.nkcme_models import quick, small
 
 
 def locations(model):
     return np.asarray(model.model_.atoms.locations[0])[:, 0]
+
+
+def at_quantiles(y):
+    atoms = atoms_at_quantiles(y, np.ones(len(y)), 40, DEFAULT.embedding)
+    return np.asarray(atoms.locations)[:, 0]
 
 
 def test_quantile_atoms_are_dense_where_y_is_and_reach_beyond_it():
@@ -46,9 +52,11 @@ def test_learned_atoms_gather_without_gaps(tmp_path):
     even = 2 * (learned[-1] - learned[0]) / 39
     assert 0.9 * even < gaps.max() < 1.01 * even
     # Had they not moved, they would be at quantiles of the quantiles.
-    start = np.asarray(atoms_at_quantiles(z, np.ones(400), 40).locations)[:, 0]
+    start = at_quantiles(z)
     points = np.append(start, closed_range(z))
-    unmoved = np.asarray(atoms_at_quantiles(points, np.ones(42), 40).locations)[:, 0]
+    unmoved = np.asarray(atoms_at_quantiles(points, np.ones(42), 40, DEFAULT.embedding).locations)[
+        :, 0
+    ]
     assert np.abs(learned - unmoved).max() > 0.05
     np.testing.assert_array_equal(*model.model_.atoms.locations)  # members share them
     model.save(tmp_path / "m")

@@ -1,1 +1,1 @@
-"""Kernel ridge regression in closed form."""
+"""Kernel ridge regression in closed form, shared by `KernelCME` and `DeepFeatureCME`."""

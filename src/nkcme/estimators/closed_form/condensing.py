@@ -1,8 +1,8 @@
-"""Many training targets as few atoms: what an embedding on all of them comes to on those.
+"""Condensing of n training targets to a few atoms.
 
-A classical embedding puts its weights beta(x) on the n training targets. Each target is replaced by
-its shares of a few atoms, phi(y_i) ~ sum_a B_ia phi(eta_a), and the weights of the atoms are
-beta(x)' B. What a model keeps, and what it computes for a new x, then does not grow with n.
+A conditional mean embedding has weights beta(x) on the n training targets. Here each target is
+replaced by its shares of a few atoms, phi(y_i) ~ sum_a B_ia phi(eta_a), and the weights of the
+atoms are beta(x)' B. The size of the model and the cost of a prediction then do not grow with n.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from sklearn.cluster import KMeans
 
 
 class Condensed(NamedTuple):
-    """Atoms (m, d), and the shares (n, m) that each target has of them, summing to one in a row."""
+    """Atoms (m, d), and the shares B (n, m) of each target. A row of shares sums to one."""
 
     atoms: np.ndarray
     shares: csr_array
 
 
 def condense(y: np.ndarray, weight: np.ndarray, n_atoms: int, seed: int) -> Condensed:
-    """Targets (n, d) on at most ``n_atoms`` atoms (for one output at least two are needed).
+    """Condense targets (n, d) to at most ``n_atoms`` atoms; for one output at least two.
 
-    Up to so many distinct targets are the atoms themselves, and nothing is lost. Beyond, for one
-    output, half the atoms lie evenly over the range of y and half at its quantiles, so that an
-    outlier does not leave the rest with too few; a target is split between its two neighbours so
-    that its mean stays where it is. That is linear interpolation of y -> k(y, .), whose error for a
-    Gaussian of bandwidth sigma is at most (gap / sigma)^2 / 8 of the kernel's peak. For several
-    outputs atoms are cluster centres, and a target goes to the nearest.
+    - If at most ``n_atoms`` targets are distinct, they are the atoms, and the result is exact.
+    - For one output, half of the atoms are evenly spaced over the range of y and half are quantiles
+      of y, so that an outlier does not use up most of them. Each target is split between its two
+      neighbouring atoms so that its mean is preserved. This interpolates y -> k(y, .) linearly. For
+      a Gaussian kernel of bandwidth sigma, the error is at most (gap / sigma)^2 / 8 of its peak.
+    - For several outputs, the atoms are cluster centres, and each target has the nearest one.
     """
     y = np.asarray(y, np.float64)
-    one = y.shape[1] == 1
-    # One column sorts far faster as numbers than as rows.
-    distinct, place = np.unique(y[:, 0] if one else y, axis=0, return_inverse=True)
+    one_output = y.shape[1] == 1
+    # Sorting one column as numbers is far faster than sorting rows.
+    distinct, place = np.unique(y[:, 0] if one_output else y, axis=0, return_inverse=True)
     if len(distinct) <= n_atoms:
         return _assigned(distinct.reshape(-1, y.shape[1]), place.reshape(-1))
-    if one:
+    if one_output:
         return _interpolated(y[:, 0], weight, n_atoms)
     clusters = KMeans(n_atoms, n_init=1, max_iter=50, random_state=seed)
     clusters.fit(y, sample_weight=weight)
@@ -45,12 +45,14 @@ def condense(y: np.ndarray, weight: np.ndarray, n_atoms: int, seed: int) -> Cond
 
 
 def _assigned(atoms: np.ndarray, place: np.ndarray) -> Condensed:
+    """Each target on one atom."""
     n = len(place)
     shares = csr_array((np.ones(n), place, np.arange(n + 1)), shape=(n, len(atoms)))
     return Condensed(atoms, shares)
 
 
 def _interpolated(y: np.ndarray, weight: np.ndarray, n_atoms: int) -> Condensed:
+    """Each target (n,) split between two atoms."""
     even = np.linspace(y.min(), y.max(), (n_atoms + 1) // 2 if n_atoms > 3 else n_atoms)
     order = np.argsort(y)
     running = np.cumsum(weight[order]) - 0.5 * weight[order]

@@ -1,15 +1,15 @@
 """Ridge regression with values in a Hilbert space: the algebra of conditional mean embeddings.
 
 The paper's equation (1): minimise over C the sum of w_i ||phi(y_i) - C psi(x_i)||^2 plus
-lambda ||C||^2. Rows are distinct and w_i says how often row i counts, W = diag(w). The estimate at
-x is sum_i beta_i(x) phi(y_i), and by the push-through identity beta(x) has two forms:
+lambda ||C||^2. Rows are distinct, row i occurs w_i times, and W = diag(w). The estimate at x is
+sum_i beta_i(x) phi(y_i), and by the push-through identity beta(x) has two forms:
 
 - dual: (K + lambda W^-1)^-1 k(x), with K_ij = psi(x_i)'psi(x_j) and k_i(x) = psi(x_i)'psi(x);
 - primal: W Psi (Psi'W Psi + lambda I)^-1 psi(x), with the psi(x_i) in the rows of Psi.
 
-That it is W^-1 is seen from a row that stands there w times: each copy's coefficient b obeys
-(K beta)_i + lambda b = k_i(x), and their sum is w b. What is kept is an operator that gives
-beta(x)' B, the weights on the atoms of `condensing`, from k(x) or psi(x).
+The dual form has W^-1 because the coefficient b of each of the w copies of a row satisfies
+(K beta)_i + lambda b = k_i(x), and beta_i is their sum w b. A model keeps the operator that maps
+k(x) or psi(x) to beta(x)' B, the weights of the atoms of `condensing`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import csr_array
 
-#: Rows whose features are in memory at once.
-BLOCK_ROWS = 8192
+from nkcme.distributions.blocks import BLOCK_ROWS, row_slices
 
 
 def row_counts(weight: np.ndarray, n_rows: int) -> np.ndarray:
-    """How many of ``n_rows`` rows each distinct row stands for, from their weights: repetitions are
-    what they are, and weights that only compare rows are made to sum to n_rows."""
+    """How often each distinct row counts: its weight, scaled so that all sum to ``n_rows``.
+
+    Weights that are repetitions already do.
+    """
     return weight * (n_rows / weight.sum())
 
 
 def dual_operator(
     gram: np.ndarray, counts: np.ndarray, regularization: float, shares: csr_array
 ) -> tuple[np.ndarray, float]:
-    """(K + lambda W^-1)^-1 B (n, m), and the jitter that the factorisation needed on top.
+    """(K + lambda W^-1)^-1 B (n, m), and the jitter added to the diagonal.
 
-    None is added unless it fails, and then the least power of ten times the rounding that helps.
+    The jitter is zero unless the factorisation fails. Then it is the rounding error of the trace
+    times the smallest power of ten for which the factorisation succeeds.
     """
     diagonal = np.diag(gram) + regularization / counts
     jitter = 0.0
@@ -56,11 +58,10 @@ def primal_operator(
     regularization: float,
     shares: csr_array,
 ) -> np.ndarray:
-    """(Psi'W Psi + lambda I)^-1 Psi'W B (d, m), with the features of a block of rows at a time."""
+    """(Psi'W Psi + lambda I)^-1 Psi'W B (d, m), computed in blocks of rows."""
     gram: np.ndarray | float = 0.0
     cross: np.ndarray | float = 0.0
-    for first in range(0, len(x), BLOCK_ROWS):
-        block = slice(first, first + BLOCK_ROWS)
+    for block in row_slices(len(x), BLOCK_ROWS):
         psi = np.asarray(features(x[block]), np.float64)
         weighted = counts[block, None] * psi
         gram = gram + psi.T @ weighted
@@ -72,14 +73,15 @@ def primal_operator(
 def leave_one_out(
     gram: np.ndarray, counts: np.ndarray, regularizations: np.ndarray, targets: np.ndarray
 ) -> np.ndarray:
-    """For each lambda, the mean of ||phi(y_i) - mu_i(x_i)||^2, with mu_i learned without row i.
+    """The leave-one-out error for each lambda: the mean of ||phi(y_i) - mu_i(x_i)||^2.
 
-    ``targets`` (n, r) are coordinates of the phi(y_i), such that targets targets' = K_Y. With
-    H = K (K + lambda W^-1)^-1 the residual of leaving a row out is the plain one divided by one
-    less the row's leverage H_ii; one repetition of a row that counts w_i times has its share of it,
-    H_ii / w_i. Where counts are not whole they are no repetitions, and the whole row is left out.
+    mu_i is the embedding without row i. ``targets`` (n, r) are coordinates of the phi(y_i), such
+    that targets targets' = K_Y. With H = K (K + lambda W^-1)^-1, the leave-one-out residual is the
+    residual divided by 1 - H_ii, one minus the leverage. For a row that occurs w_i times, one
+    repetition is left out, with leverage H_ii / w_i. Counts that are not whole numbers are not
+    repetitions, and the whole row is left out.
 
-    One eigendecomposition of W^1/2 K W^1/2 serves all lambdas.
+    One eigendecomposition of W^1/2 K W^1/2 gives the errors for all lambdas.
     """
     root = np.sqrt(counts)[:, None]
     whole = bool(np.all(counts == np.rint(counts)))

@@ -21,9 +21,6 @@ from nkcme.estimators.training_data import Encoded
 #: The names that the parameter ``atoms`` takes.
 PLACEMENTS = ("auto", "grid", "quantile", "learned")
 
-#: Rows per cluster, on average, at least: fewer would not determine a covariance.
-MIN_ROWS_PER_CLUSTER = 5
-
 #: The smallest standard deviation of a cluster in any direction, as a share of the root mean square
 #: over all clusters: outputs that are functions of each other have a density too.
 MIN_RELATIVE_STD = 1e-3
@@ -39,7 +36,7 @@ def place_atoms(
     y is; and quantiles for residuals.
     """
     if data.y.shape[1] > 1:
-        clusters = cluster_atoms(data.y, data.weight, n_atoms, data.seed)
+        clusters = cluster_atoms(data.y, data.weight, n_atoms, data.seed, recipe)
         return Atoms.points(*(jnp.asarray(array, jnp.float32) for array in clusters))
     low, high = closed_range(data.y)
     even = placement == "auto" and not of_residuals
@@ -49,17 +46,17 @@ def place_atoms(
         return Atoms.points(_grid(low, high, n_atoms).locations)
     if placement == "grid":
         return _grid(low, high, n_atoms)
-    return atoms_at_quantiles(data.y[:, 0], data.weight, n_atoms)
+    return atoms_at_quantiles(data.y[:, 0], data.weight, n_atoms, recipe)
 
 
-def between_learned(locations: np.ndarray, y: np.ndarray) -> Atoms:
+def between_learned(locations: np.ndarray, y: np.ndarray, recipe: EmbeddingRecipe) -> Atoms:
     """Half of the atoms where training moved them, half evenly over the range of y.
 
     Atoms that move freely gather, and leave gaps where y is rare.
     """
     learned = np.ravel(locations)
     points = np.append(learned, closed_range(y))
-    return atoms_at_quantiles(points, np.ones(len(points)), len(learned))
+    return atoms_at_quantiles(points, np.ones(len(points)), len(learned), recipe)
 
 
 def atom_shapes(placement: str, n_atoms: int, n_outputs: int) -> Atoms:
@@ -85,20 +82,21 @@ def closed_range(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def atoms_at_quantiles(y: np.ndarray, weight: np.ndarray, n: int) -> Atoms:
+def atoms_at_quantiles(y: np.ndarray, weight: np.ndarray, n: int, recipe: EmbeddingRecipe) -> Atoms:
     """``n`` atoms in increasing order for targets (n_rows,), at quantiles of a mixture.
 
-    Half of the mixture is the distribution of y, half is uniform over the range of y, extended by
-    a twentieth at either end so that the distribution does not stop at the outermost y.
+    One part of the mixture is the distribution of y, the other is uniform over the range of y,
+    extended at either end so that the distribution does not stop at the outermost y.
     """
     low, high = closed_range(y)
-    room = 0.05 * (high - low)
+    room = recipe.quantile_margin * (high - low)
     order = np.argsort(y, kind="stable")
     y, weight = y[order].astype(np.float64), weight[order]
     below = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
     points = np.union1d(np.linspace(low - room, high + room, 4 * n), y)
     even = (points - points[0]) / (points[-1] - points[0])
-    share = 0.5 * even + 0.5 * np.interp(points, y, below, left=0.0, right=1.0)
+    of_y = recipe.quantile_share
+    share = (1.0 - of_y) * even + of_y * np.interp(points, y, below, left=0.0, right=1.0)
     locations = np.interp(np.linspace(0.0, 1.0, n), share, points)
     return Atoms.points(jnp.asarray(locations[:, None], jnp.float32))
 
@@ -110,7 +108,9 @@ class Clusters(NamedTuple):
     covariances: np.ndarray
 
 
-def cluster_atoms(y: np.ndarray, weight: np.ndarray, n_atoms: int, seed: int) -> Clusters:
+def cluster_atoms(
+    y: np.ndarray, weight: np.ndarray, n_atoms: int, seed: int, recipe: EmbeddingRecipe
+) -> Clusters:
     """``n_atoms`` clusters of targets (n, d), in which row i counts as ``weight[i]`` rows.
 
     If there are too few rows for that many, clusters are repeated, because models that train
@@ -118,27 +118,32 @@ def cluster_atoms(y: np.ndarray, weight: np.ndarray, n_atoms: int, seed: int) ->
     the values are the atoms and the covariances are zero.
     """
     y = np.asarray(y, np.float64)
-    n_clusters = max(min(n_atoms, len(y) // MIN_ROWS_PER_CLUSTER), 1)
+    n_clusters = max(min(n_atoms, len(y) // recipe.rows_per_cluster), 1)
     distinct = np.unique(y, axis=0)
     if len(distinct) <= n_clusters:
         clusters = Clusters(distinct, np.zeros((*distinct.shape, y.shape[1])))
     else:
-        clusters = _k_means(y, weight, n_clusters, seed)
+        clusters = _k_means(y, weight, n_clusters, seed, recipe.widening)
     repeated = np.resize(np.arange(len(clusters.atoms)), n_atoms)
     return Clusters(clusters.atoms[repeated], clusters.covariances[repeated])
 
 
-def _k_means(y: np.ndarray, weight: np.ndarray, n_clusters: int, seed: int) -> Clusters:
+def _k_means(
+    y: np.ndarray, weight: np.ndarray, n_clusters: int, seed: int, widening: float
+) -> Clusters:
     clusters = KMeans(n_clusters, n_init=1, max_iter=50, random_state=seed)
     clusters.fit(y, sample_weight=weight)
     atoms, label = clusters.cluster_centers_, clusters.labels_
-    return Clusters(atoms, _covariances(y - atoms[label], label, weight, n_clusters))
+    covariances = _covariances(y - atoms[label], label, weight, n_clusters)
+    # Gaussians as narrow as their clusters leave gaps between neighbours. The fewer the outputs,
+    # the smaller the clusters, and the less their width adds in total.
+    return Clusters(atoms, (1.0 + widening / y.shape[1]) * covariances)
 
 
 def _covariances(
     off: np.ndarray, label: np.ndarray, weight: np.ndarray, n_clusters: int
 ) -> np.ndarray:
-    """The covariance of each cluster, shrunk towards that of all clusters and widened.
+    """The covariance of each cluster, shrunk towards that of all clusters.
 
     A cluster has few rows: d + 1 rows of the common covariance keep it from being singular.
     """
@@ -151,13 +156,4 @@ def _covariances(
     prior = d + 1
     covariances = ((squares + prior * common) / (counts + prior)).reshape(n_clusters, d, d)
     least = MIN_RELATIVE_STD**2 * np.trace(common.reshape(d, d)) / d
-    return widening(d) * (covariances + least * np.eye(d))
-
-
-def widening(n_outputs: int) -> float:
-    """The factor by which the covariance of an atom exceeds that of its cluster.
-
-    Gaussians as narrow as their clusters leave gaps between neighbours that the density does not
-    have. The fewer the outputs, the smaller the clusters, and the less their width adds in total.
-    """
-    return 1.0 + 2.0 / n_outputs
+    return covariances + least * np.eye(d)

@@ -7,9 +7,10 @@ import numpy as np
 from nkcme.calibration.calibration_map import CalibrationMap, extrapolated_counts, pit_counts
 from nkcme.distributions.embedding import summing_to_one
 from nkcme.estimators.nkcme.ensemble import EnsembleFit
+from nkcme.estimators.nkcme.recipe import Recipe
 
 
-def fit_calibration_map(fit: EnsembleFit) -> CalibrationMap:
+def fit_calibration_map(fit: EnsembleFit, recipe: Recipe) -> CalibrationMap:
     """A map of predicted probabilities to observed ones, for the mean of all members.
 
     Out-of-fold, a row is predicted by one member per repeat, and a new row by all members. The
@@ -29,5 +30,7 @@ def fit_calibration_map(fit: EnsembleFit) -> CalibrationMap:
     of_one_repeat = np.mean([counts(weights) for weights in each], axis=0)
     of_all_repeats = counts(np.sum(each, axis=0))
     return CalibrationMap.from_counts(
-        extrapolated_counts(of_one_repeat, of_all_repeats, folds.n_repeats, folds.n_members)
+        extrapolated_counts(of_one_repeat, of_all_repeats, folds.n_repeats, folds.n_members),
+        uniform_rows=recipe.calibration_uniform_rows,
+        beta_rows=recipe.calibration_beta_rows,
     )

@@ -189,7 +189,7 @@ class EnsembleTraining(NamedTuple):
                 "continue later, fit again with the same data, parameters and checkpoint=PATH"
             )
         return [
-            between_learned(one.model.atoms.locations, data.y)
+            between_learned(one.model.atoms.locations, data.y, self.recipe)
             for one, data in zip(fitted, datasets, strict=True)
         ]
 

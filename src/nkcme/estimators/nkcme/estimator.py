@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nkcme.calibration.calibration_map import CalibrationMap
+from nkcme.distributions.blocks import row_slices
 from nkcme.distributions.embedding import Embedding
 from nkcme.errors import ModelFileError
 from nkcme.estimators.gradient_trained import GradientTrainedEstimator
@@ -246,7 +247,9 @@ class NKCME(GradientTrainedEstimator):
                 fits = select(
                     fits, recipe, lambda chosen, name: training.fit(chosen, run.group(name))
                 )
-        return [_Trained(fit, fit_calibration_map(fit) if calibrated else None) for fit in fits]
+        return [
+            _Trained(fit, fit_calibration_map(fit, recipe) if calibrated else None) for fit in fits
+        ]
 
     @property
     def _recipe(self) -> Recipe:
@@ -303,7 +306,7 @@ class NKCME(GradientTrainedEstimator):
         Uncertainty
         """
         x, fitted = self._encode(X), self._fitted
-        blocks = [fitted.uncertainty(x[i : i + _ROWS]) for i in range(0, len(x), _ROWS)]
+        blocks = [fitted.uncertainty(x[rows]) for rows in row_slices(len(x), _ROWS)]
         aleatoric, epistemic = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         return Uncertainty(aleatoric[:, 0] if self.y_ndim_ == 1 else aleatoric, epistemic)
 

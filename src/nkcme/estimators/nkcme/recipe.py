@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nkcme.calibration.calibration_map import BETA_ROWS, UNIFORM_ROWS
 from nkcme.errors import ModelFileError
 
 #: What a value was tuned on.
@@ -207,6 +208,18 @@ class EmbeddingRecipe(_Constants):
     n_atoms_several_outputs: int = constant(
         300, "More atoms where they cover a volume.", TWO_OUTPUTS
     )
+    quantile_share: float = constant(
+        0.5, "Half of the atoms at quantiles, half even: neither gaps nor coarse places.", UCI
+    )
+    quantile_margin: float = constant(
+        0.05, "Atoms reach beyond the outermost y by this share of its range.", UCI
+    )
+    rows_per_cluster: int = constant(
+        5, "Fewer rows per atom of several outputs would not determine a covariance.", TWO_OUTPUTS
+    )
+    widening: float = constant(
+        2.0, "Covariances of atoms are 1 + 2 / d times those of clusters: no gaps.", TWO_OUTPUTS
+    )
     even_up_to: float = constant(
         10.0, "Standard deviations of y that an even grid may span; beyond, quantiles.", TOY
     )
@@ -252,6 +265,12 @@ class Recipe(_Constants):
         0.5, "The same for small tables, where fixed atoms learn slowly.", UCI
     )
     small_table_rows: int = constant(2000, "What is small, for the value above.", UCI)
+    calibration_uniform_rows: float = constant(
+        UNIFORM_ROWS, "Pseudo-rows for the identity: a hundred rows do not bend the map.", UCI
+    )
+    calibration_beta_rows: tuple[float, ...] = constant(
+        BETA_ROWS, "Pseudo-rows for a beta distribution; the likeliest number is used.", UCI
+    )
     location: LocationRecipe = constant(LocationRecipe(), "See `LocationRecipe`.", UCI)
     embedding: EmbeddingRecipe = constant(EmbeddingRecipe(), "See `EmbeddingRecipe`.", TOY_AND_UCI)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from nkcme.distributions.blocks import map_rows
 from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import energy_score
 from nkcme.estimators.nkcme.ensemble import EnsembleFit
@@ -103,9 +104,9 @@ def out_of_fold_scores(fit: EnsembleFit) -> np.ndarray:
         unit, of_row = location.unit(), location.relative_scale[:, 0]
     y = unit * data.y
     atoms = unit * fit.ensemble.atoms
-    blocks = [slice(i, i + _BLOCK_ROWS) for i in range(0, len(y), _BLOCK_ROWS)]
-    scores = [np.asarray(energy_score(weights[rows], atoms, y[rows])) for rows in blocks]
-    return of_row * np.concatenate(scores)
+    return of_row * map_rows(
+        lambda w, y: np.asarray(energy_score(w, atoms, y)), weights, y, block_rows=_BLOCK_ROWS
+    )
 
 
 def is_clearly_positive(gain: np.ndarray, weight: np.ndarray) -> bool:
