@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from nkcme.cli.running import FAILED, run_app, say
+from nkcme.cli.running import FAILED, run_app
+from nkcme.cli.running import print_note as say
 
 app = typer.Typer(
     help="Run the paper's experiments, and compare with its tables.",

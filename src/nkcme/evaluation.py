@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from nkcme import metrics
 from nkcme.distributions.base import BLOCK_ROWS, Distribution
 from nkcme.errors import NkcmeError, TableError
-from nkcme.tables.encoding import as_target
+from nkcme.tables.target import as_target
 
 #: The level of the intervals that are scored and drawn.
 NOMINAL = 0.9

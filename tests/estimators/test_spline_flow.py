@@ -233,7 +233,7 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(tmp_path, monkeypatch):
     recipe |= {"validation_fraction": 0.0, "random_state": 0}
     whole = SplineFlow(**recipe).fit(x, y)
     resumed = SplineFlow(**recipe, checkpoint=tmp_path / "state")
-    from nkcme.model_files.files import CheckpointFile
+    from nkcme.model_files import CheckpointFile
 
     save = CheckpointFile.save
 

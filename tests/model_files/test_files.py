@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from nkcme.errors import ModelFileError
 from nkcme.model_files import files as persistence
-from nkcme.model_files.files import (
+from nkcme.model_files import (
     CheckpointFile,
     check_destination,
     read_checkpoint,
@@ -178,7 +178,7 @@ def test_files_get_the_permissions_of_the_users_umask(tmp_path):
 
 
 def test_the_module_needs_safetensors_only_to_save_and_load():
-    script = "import sys; sys.modules['safetensors'] = None; import nkcme.model_files.files"
+    script = "import sys; sys.modules['safetensors'] = None; import nkcme.model_files"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
@@ -540,7 +540,7 @@ def test_a_save_that_ends_while_we_read_is_read_whole(model, monkeypatch):
 
 SAVER = """
 import sys, numpy as np
-from nkcme.model_files.files import write_checkpoint, write_model
+from nkcme.model_files import write_checkpoint, write_model
 for i in range(10**9):
     arrays = {"w": np.full(50_000, i), "b": np.full(i % 7, i, np.float32)}
     write_model(sys.argv[1] + "/model", {"i": i}, arrays)
@@ -789,7 +789,7 @@ def test_reading_costs_little_more_than_the_file(tmp_path):
     # In a process of its own: ru_maxrss would be inherited, VmHWM starts anew.
     script = (
         "import sys, pathlib, safetensors.numpy\n"
-        "from nkcme.model_files.files import read_model\n"
+        "from nkcme.model_files import read_model\n"
         "def memory(kind):\n"
         "    status = pathlib.Path('/proc/self/status').read_text()\n"
         "    return int(status.split(kind)[1].split()[0])\n"

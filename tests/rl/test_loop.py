@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nkcme.errors import NkcmeError, TrainingError
-from nkcme.model_files.files import CheckpointFile
+from nkcme.model_files import CheckpointFile
 from nkcme.rl import DQN, NKDQN, Settings, train
 from nkcme.rl import finite_rewards as known
 from nkcme.rl import learner as learning

@@ -14,7 +14,7 @@ import pytest
 from nkcme.distributions.embedding import Embedding
 from nkcme.distributions.sample import Draws
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.model_files.files import read_model, write_model
+from nkcme.model_files import read_model, write_model
 from nkcme.rl import C51, DQN, MMDQN, NKDQN, Settings, load
 from nkcme.rl import learner as learning
 from nkcme.rl.learner import Program

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from nkcme.errors import ModelFileError
-from nkcme.model_files.files import write_model
+from nkcme.model_files import write_model
 
 MAX_GROWTH = 2**30  # bytes
 CONFIG, TENSORS = "config.json", "model.safetensors"
@@ -420,7 +420,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="run this one case again")
     parser.add_argument(
-        "--load", default="nkcme.model_files.files:read_model", help="module:function"
+        "--load", default="nkcme.model_files:read_model", help="module:function"
     )
     parser.add_argument("--model", type=Path, help="a valid model directory (default: a sample)")
     options = parser.parse_args()

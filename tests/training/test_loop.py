@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from nkcme.errors import TrainingError
-from nkcme.model_files.files import CheckpointFile
+from nkcme.model_files import CheckpointFile
 from nkcme.training import loop as training
 from nkcme.training.interrupts import Interrupts
 from nkcme.training.loop import Objective, Plan, Rows, Task, Trained, train

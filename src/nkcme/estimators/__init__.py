@@ -38,7 +38,7 @@ def load(path: str | Path) -> ConditionalEstimator:
     Model files are JSON and numbers: loading one runs no code of its author's. Whatever is wrong
     with a file is a `ModelFileError` that says what.
     """
-    from nkcme.model_files.files import read_model  # needs safetensors, which not all machines have
+    from nkcme.model_files import read_model  # needs safetensors, which not all machines have
 
     config, arrays = read_model(path)
     name = config.get("estimator")

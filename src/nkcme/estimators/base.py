@@ -24,13 +24,9 @@ from nkcme._version import __version__
 from nkcme.distributions.base import BLOCK_ROWS, Distribution
 from nkcme.errors import ModelFileError, NkcmeError, TableError
 from nkcme.tables.columns import Table
-from nkcme.tables.encoding import (
-    TableEncoder,
-    TargetScaler,
-    as_target,
-    checked_weight,
-    repetitions,
-)
+from nkcme.tables.encoding import TableEncoder
+from nkcme.tables.sample_weights import checked_weight, repetitions
+from nkcme.tables.target import TargetScaler, as_target
 
 
 class Encoded(NamedTuple):
@@ -298,7 +294,7 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the model to a directory: ``config.json`` and ``model.safetensors``, atomically."""
-        from nkcme.model_files.files import (
+        from nkcme.model_files import (
             write_model,  # needs safetensors, which not all machines have
         )
 

@@ -198,7 +198,7 @@ class TrainedEstimator(ConditionalEstimator):
     def _checkpoint_file(self) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
-        from nkcme.model_files.files import CheckpointFile  # needs safetensors
+        from nkcme.model_files import CheckpointFile  # needs safetensors
 
         return CheckpointFile(Path(self.checkpoint))
 

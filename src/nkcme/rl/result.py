@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from nkcme.distributions.base import Distribution
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.model_files import files as persistence
+from nkcme.model_files import read_model, write_model
 from nkcme.networks import MLP
 from nkcme.parameter_checks import need_whole
 from nkcme.rl import learner as learning
@@ -151,7 +151,7 @@ class Result:
         }
         leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(self.networks, eqx.is_array))
         arrays = {f"network{jax.tree_util.keystr(path)}": np.asarray(leaf) for path, leaf in leaves}
-        persistence.write_model(path, config, arrays | self.curve.as_arrays())
+        write_model(path, config, arrays | self.curve.as_arrays())
 
 
 _TAIL_LEVELS = 200
@@ -164,7 +164,7 @@ def _outputs(program: Program, network: MLP, observations: jax.Array) -> jax.Arr
 
 def load(path: str | os.PathLike[str]) -> Result:
     """The agents that `Result.save` wrote at ``path``."""
-    config, arrays = persistence.read_model(path)
+    config, arrays = read_model(path)
     if config.get("estimator") != "rl":
         raise ModelFileError(
             f"{str(path)!r}: expected agents, found a model of {config.get('estimator')!r}; load "

@@ -139,7 +139,7 @@ class Plan:
 
 
 class Checkpoint(Protocol):
-    """Where the state of a run is kept; see `nkcme.model_files.files.CheckpointFile`.
+    """Where the state of a run is kept; see `nkcme.model_files.CheckpointFile`.
 
     Its text says where that is, for messages.
     """

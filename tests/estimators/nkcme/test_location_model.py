@@ -30,7 +30,7 @@ from nkcme.estimators.nkcme.location_model import Center
 from nkcme.estimators.nkcme.location_networks import early_networks, late_networks
 from nkcme.estimators.nkcme.location_regressors import default_boosting
 from nkcme.estimators.nkcme.selection import is_clear, preferred
-from nkcme.model_files.files import read_model, write_model
+from nkcme.model_files import read_model, write_model
 from nkcme.training import loop as training
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from nkcme import NKCME, load, presets
 from nkcme.datasets.plane import load_plane
 from nkcme.errors import ModelFileError
 from nkcme.metrics import energy_score
-from nkcme.model_files.files import read_model, write_model
+from nkcme.model_files import read_model, write_model
 
 SMALL = presets.QUICK | {"hidden": (32, 32), "epochs": 40, "random_state": 0, "verbose": False}
 

@@ -1,0 +1,27 @@
+"""The command `nkcme rl report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nkcme.cli.loading import Note
+from nkcme.cli.rl_environment import environment
+from nkcme.errors import NkcmeError
+from nkcme.report.agent_report import write_agents_report
+from nkcme.rl import load
+
+if TYPE_CHECKING:
+    from nkcme.rl.envs import Hosted
+    from nkcme.rl.loop import Environment
+
+
+def report_agents(agents: Path, out: Path, note: Note) -> None:
+    """Write the report of saved agents."""
+    result = load(agents)
+    env: Environment | Hosted | None = None
+    try:
+        env = environment(result.env_name, None)
+    except NkcmeError as error:
+        note(f"the report has no section in which an agent plays: {error}")
+    write_agents_report(result, out, env)
