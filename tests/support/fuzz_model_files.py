@@ -419,9 +419,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=1000, help="number of mutated copies")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="run this one case again")
-    parser.add_argument(
-        "--load", default="nkcme.model_files:read_model", help="module:function"
-    )
+    parser.add_argument("--load", default="nkcme.model_files:read_model", help="module:function")
     parser.add_argument("--model", type=Path, help="a valid model directory (default: a sample)")
     options = parser.parse_args()
     module, _, function = options.load.partition(":")
