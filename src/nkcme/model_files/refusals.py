@@ -27,6 +27,8 @@ def only_model_file_errors(path: PathLike, action: str, remedy: str) -> Iterator
 
     ``action`` is "read" or "written".
     """
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+        raise refusal(path, f"a path that can be {action}", repr(path), "check the path")
     try:
         yield
     except ModelFileError:
