@@ -17,7 +17,8 @@ from benchmarks.experiments.curves import pack
 from benchmarks.experiments.specs import Cell
 from nkcme import metrics
 from nkcme.datasets.plane import load_plane
-from nkcme.datasets.toy import Problem, Toy, evaluate_was1, load_toy
+from nkcme.datasets.problem import Problem, Toy
+from nkcme.datasets.toy import evaluate_was1, load_toy
 from nkcme.errors import NkcmeError
 from nkcme.estimators import ESTIMATORS, ConditionalEstimator
 from nkcme.evaluation import Evaluation, ask_rows
@@ -26,7 +27,7 @@ from nkcme.rl.result import agent_from_config, thin
 from nkcme.rl.settings import Settings
 
 if TYPE_CHECKING:
-    from nkcme.datasets.uci_sets import UciTable
+    from nkcme.datasets.uci_formats import UciTable
 
 #: What a run gave: a part of its row, or the error that ended it.
 Outcome = dict[str, Any] | Exception

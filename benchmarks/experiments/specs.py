@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from nkcme import presets
 from nkcme.datasets.plane import PLANE
-from nkcme.datasets.toy import N_DRAWS, N_EVALUATION_POINTS, N_TRAIN, TOYS
+from nkcme.datasets.problem import N_EVALUATION_POINTS, N_TRAIN
+from nkcme.datasets.toy import N_DRAWS, TOYS
 from nkcme.errors import NkcmeError
 
 

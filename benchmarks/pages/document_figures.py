@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import ConnectionPatch, Patch
 
 from nkcme import NKCME, presets
-from nkcme.datasets.toy import Toy, load_toy
+from nkcme.datasets.problem import Toy
+from nkcme.datasets.toy import load_toy
 from nkcme.report.plots import BLUE, INK, ORANGE, STYLE, VERMILION, plot_fan
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"

@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 
 from nkcme.datasets import download
-from nkcme.datasets.uci_sets import UCI, FoldedSet, OrderedSet
+from nkcme.datasets.uci_formats import FoldedSet, OrderedSet
+from nkcme.datasets.uci_sets import UCI
 
 
 def _text(numbers):

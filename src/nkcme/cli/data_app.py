@@ -22,7 +22,7 @@ def list_data(json: AsJson = False) -> None:
     """List the data sets and where they are.
 
     A data set is in the directory that the environment variable NKCME_DATA names, in the user's
-    cache, or missing.
+    cache, or not downloaded.
     """
     from nkcme.cli import display
     from nkcme.datasets.uci import describe_uci
@@ -43,7 +43,7 @@ def fetch_data(
         typer.Option(metavar="SECONDS", min=0.01, help="Time limit for a silent server."),
     ] = 30.0,
 ) -> None:
-    """Download data sets that are missing.
+    """Download data sets.
 
     Files are verified, and one that differs from the published file is refused. A download that was
     interrupted continues with the same command. Prints the directory of each data set.
@@ -71,5 +71,5 @@ def data_path(
 
     directory = find_uci(name)
     if directory is None:
-        raise NkcmeError(f"{name} is missing; run nkcme data fetch {name}")
+        raise NkcmeError(f"{name} is not downloaded; run nkcme data fetch {name}")
     print(directory)

@@ -16,7 +16,8 @@ from nkcme.cli.loading import Note
 from nkcme.cli.predict import predict_table
 from nkcme.cli.report import report_table
 from nkcme.cli.stopping import checkpoint_of
-from nkcme.datasets.toy import N_DRAWS, N_TRAIN, evaluate_was1, load_toy, was1_floor
+from nkcme.datasets.problem import N_TRAIN
+from nkcme.datasets.toy import N_DRAWS, evaluate_was1, load_toy, was1_floor
 from nkcme.errors import NkcmeError
 from nkcme.estimators import NKCME
 from nkcme.evaluation import NOMINAL
