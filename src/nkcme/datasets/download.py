@@ -118,7 +118,8 @@ class ResumingDownloader:
             received = kept if resumes else 0  # a server that ignores Range sends the whole file
             length = response.headers.get("Content-Length", "")
             total = received + int(length) if length.isdecimal() else None
-            with open(self.part, "ab" if resumes else "wb") as file:
+            # Unbuffered, so that a killed download keeps every chunk it has received.
+            with open(self.part, "ab" if resumes else "wb", buffering=0) as file:
                 for chunk in response.iter_content(_CHUNK):
                     file.write(chunk)
                     received += len(chunk)
