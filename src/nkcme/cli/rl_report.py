@@ -23,5 +23,5 @@ def report_agents(agents: Path, out: Path, note: Note) -> None:
     try:
         env = environment(result.env_name, None)
     except NkcmeError as error:
-        note(f"the report has no section in which an agent plays: {error}")
+        note(f"the report is without the section in which an agent plays: {error}")
     write_agents_report(result, out, env)
