@@ -1,4 +1,4 @@
-"""Template for a toy problem: a data set whose true distribution is known.
+"""Template for a toy problem: a data set with a known true distribution.
 
 Copy this file, replace everything marked TODO, and import your copy: `load_toy` then knows the
 problem. docs/add-a-data-set.md explains each step.

@@ -158,7 +158,7 @@ def test_a_cache_that_cannot_be_made_is_refused(cache, mirror):
 
 @pytest.fixture
 def read_only():
-    """A directory that may not be written in; root, who may, becomes nobody for the while."""
+    """A directory that will be made read-only."""
     with directory_for_all() as parent:
         home = parent / "home"
         home.mkdir()
@@ -167,11 +167,11 @@ def read_only():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of directories are those of POSIX")
-@pytest.mark.parametrize("holds", ["nothing", "a set in part"])
+@pytest.mark.parametrize("holds", ["nothing", "an incomplete data set"])
 def test_a_read_only_cache_is_refused(holds, read_only, mirror, tmp_path):
-    fetch_uci("tiny", tmp_path)  # imports all there is to import, which nobody may not
+    fetch_uci("tiny", tmp_path)  # all imports now, which need permissions
     mirror.sent.clear()
-    if holds == "a set in part":
+    if holds == "an incomplete data set":
         (write_folded(read_only) / "data.txt").unlink()
         os.chmod(FOLDED.directory(read_only), 0o555)
     os.chmod(read_only, 0o555)

@@ -109,7 +109,7 @@ def test_floor_is_the_published_one(name, published, std_of_a_run):
 
 
 def test_a_constant_shift_costs_what_it_should():
-    """Far away, W1 is the difference of the means, whatever the shapes."""
+    """Far away, W1 is the difference of the means for any shapes."""
     toy = load_toy("skewed")
     far = evaluate_was1(toy, lambda X: np.full((50, 200), 100.0), seed=4)
     assert far == pytest.approx(100.0 - toy.make(20_000, seed=5)[1].mean(), abs=0.03)

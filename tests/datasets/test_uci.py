@@ -86,7 +86,7 @@ def test_a_year_file_is_split_by_the_order_of_its_rows(tmp_path):
     assert (YEARS[:, 1:] == table.X).all()
     assert (table.y == YEARS[:, 0]).all()
     assert table.n_folds == 1
-    assert [part.tolist() for part in table.fold(0)] == [[0, 1, 2, 3, 4, 5, 6], [7, 8, 9]]
+    assert [rows.tolist() for rows in table.fold(0)] == [[0, 1, 2, 3, 4, 5, 6], [7, 8, 9]]
 
 
 @pytest.mark.parametrize(

@@ -85,19 +85,19 @@ def crashes(monkeypatch, action, prepare, error=None):
 
 @STORES
 def test_a_crash_at_any_step_leaves_the_old_or_the_new(write, read, tmp_path, monkeypatch):
-    outcomes = set()
+    found_names = set()
     path = tmp_path / "it"
     for _ in crashes(monkeypatch, lambda: write(path, *NEW), lambda: write(path, *OLD)):
         found = read(path)
         assert is_same(found, OLD) or is_same(found, NEW)
-        outcomes.add(found[0]["name"])
-    assert outcomes == {"old", "new"}
+        found_names.add(found[0]["name"])
+    assert found_names == {"old", "new"}
     assert os.listdir(tmp_path) == ["it"]
 
 
 def test_two_crashes_in_a_row_leave_one_whole_model(model, monkeypatch):
     third = ({"name": "third"}, {"w": np.full(7, 3.0)})
-    outcomes = set()
+    found_names = set()
 
     def crash_once(step, after):
         write_model(model, *OLD)
@@ -108,10 +108,10 @@ def test_two_crashes_in_a_row_leave_one_whole_model(model, monkeypatch):
         for _ in crashes(monkeypatch, lambda: write_model(model, *third), prepare):
             found = read_model(model)
             assert any(is_same(found, wanted) for wanted in (OLD, NEW, third))
-            outcomes.add(found[0]["name"])
+            found_names.add(found[0]["name"])
     write_model(model, *NEW)
     assert sorted(os.listdir(model)) == [CONFIG, TENSORS]
-    assert outcomes == {"old", "new", "third"}
+    assert found_names == {"old", "new", "third"}
 
 
 @pytest.mark.parametrize("exists", [False, True])

@@ -237,7 +237,7 @@ def test_mutated_files_load_or_are_refused(tmp_path):
 
 
 def test_reading_costs_little_more_than_the_file(tmp_path):
-    # In a new process, whose VmHWM starts at zero.
+    # In a new process, where VmHWM starts at zero.
     script = (
         "import sys, pathlib, safetensors.numpy\n"
         "from nkcme.model_files import read_model\n"

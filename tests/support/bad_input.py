@@ -1,4 +1,4 @@
-"""A small table, and what holds for the predictions of whatever was fitted.
+"""A small table, and a check of predictions that holds for every model.
 
 Most tables have 40 rows and encode to 2 columns, so that few programs are compiled.
 """

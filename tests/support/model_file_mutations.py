@@ -144,7 +144,7 @@ def config_text(rng: random.Random, files: Files, target: Path) -> None:
 
 
 def header_entries_resealed(rng: random.Random, files: Files, target: Path) -> None:
-    """Tensors whose dtype, shape, offsets, name or number lie."""
+    """Tensors with a false dtype, shape, offsets, name or number."""
     header, payload = _split(files[TENSORS])
     for _ in range(rng.randint(1, 2)):
         name = rng.choice(list(header) or ["a"])

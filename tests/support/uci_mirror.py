@@ -131,7 +131,7 @@ class Mirror(ThreadingHTTPServer):
         self.n_held = 0  # requests that waited for it, or still do
 
     def requests_for(self, path):
-        return [(asked, n) for at, asked, n in self.sent if at == path]
+        return [(wanted, n) for at, wanted, n in self.sent if at == path]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         body = self.server.files.get(self.path)
         fault = self.server.faults.get(self.path)
-        asked = self.headers.get("Range")
+        wanted = self.headers.get("Range")
         assert self.headers["Accept-Encoding"] == "identity"
         if fault in ("late", "silent"):
             self.server.n_held += 1
@@ -151,21 +151,21 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if body is None:
             self._head(404, 0)
-            self.server.sent.append((self.path, asked, 0))
+            self.server.sent.append((self.path, wanted, 0))
             return
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
-        if asked and self.server.ranges and start >= len(body):
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        if wanted and self.server.ranges and start >= len(body):
             self._head(416, 0, f"bytes */{len(body)}")
-            self.server.sent.append((self.path, asked, 0))
+            self.server.sent.append((self.path, wanted, 0))
             return
-        if asked and self.server.ranges:
+        if wanted and self.server.ranges:
             rest = body[start:]
             self._head(206, len(rest), f"bytes {start}-{len(body) - 1}/{len(body)}")
         else:
             rest = body
             self._head(200, len(rest))
         part = rest[: len(rest) // 2] if fault in ("truncated", "stalled") else rest
-        self.server.sent.append((self.path, asked, len(part)))
+        self.server.sent.append((self.path, wanted, len(part)))
         self.wfile.write(part)
         self.wfile.flush()
         if fault == "stalled":

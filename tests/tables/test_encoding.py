@@ -128,12 +128,12 @@ def test_rows_of_weight_zero_are_absent() -> None:
     assert weighted == TableEncoder.fit(table[:2])
 
 
-cells = st.floats(-1e6, 1e6) | st.just(math.nan)
+numbers = st.floats(-1e6, 1e6) | st.just(math.nan)
 words = st.sampled_from(["a", "b", "c"]) | st.none()
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(cells, words, st.integers(0, 4)), min_size=1, max_size=12))
+@given(st.lists(st.tuples(numbers, words, st.integers(0, 4)), min_size=1, max_size=12))
 def test_whole_weights_are_repetition(rows: list[tuple[float, str | None, int]]) -> None:
     weight = np.array([row[2] for row in rows])
     if not weight.any():

@@ -1,4 +1,4 @@
-"""New files are parsed as the training file was, whatever their own values look like."""
+"""New files are parsed as the training file was, even if their values look like other types."""
 
 from __future__ import annotations
 

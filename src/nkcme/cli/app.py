@@ -18,7 +18,7 @@ from nkcme.cli.options import AsJson, Seed
 from nkcme.cli.rl_app import rl
 from nkcme.cli.running import STOPPED, numbers, print_note, run_app
 
-#: Every sample is a column of the table that `predict` writes, and so many columns can be read.
+#: Every sample is a column of the table that `predict` writes; wider tables cannot be read.
 MAX_SAMPLES = 100_000
 
 #: More would train for years.
@@ -296,7 +296,7 @@ def demo(
 ) -> None:
     """Run an example on data that are included.
 
-    Takes a minute or two. Fits a toy problem whose true distribution is known, and compares the
+    Takes a minute or two. Fits a toy problem with a known true distribution, and compares the
     score with the paper's and with that of a perfect model. Then fits a medical table from a CSV
     file, as you would fit yours, scores it and writes a report.
     """

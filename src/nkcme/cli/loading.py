@@ -13,7 +13,7 @@ from nkcme.estimators import ConditionalEstimator, load
 from nkcme.tables.columns import listed
 from nkcme.tables.files import read_table, split_target
 
-#: Receives a line that is worth knowing but is no result.
+#: Receives a one-line message that is not a result.
 Note = Callable[[str], object]
 
 

@@ -15,5 +15,5 @@ class TrainingStopped(KeyboardInterrupt):
 
 
 def checkpoint_of(out: Path) -> Path:
-    """The checkpoint of training whose result will be saved at ``out``: beside it, not in it."""
+    """The checkpoint of training that will be saved at ``out``: beside it, not in it."""
     return out.with_name(f"{out.name}.checkpoint")

@@ -1,4 +1,4 @@
-"""Data sets: toy problems whose true distribution is known, and the UCI tables."""
+"""Data sets: toy problems with a known true distribution, and the UCI tables."""
 
 from nkcme.datasets.plane import PLANE, load_plane
 from nkcme.datasets.problem import Problem, Toy

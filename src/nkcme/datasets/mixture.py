@@ -1,4 +1,4 @@
-"""Mixtures of known laws whose parameters are arrays: the true distributions of toy problems."""
+"""Mixtures of known laws with arrays as parameters: the true distributions of toy problems."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Mixture:
     weights
         One array of the shape of x per component; they sum to one.
     components
-        Laws with `pdf`, `cdf`, `ppf` and `rvs`, whose parameters have the shape of x: `Gaussian`,
-        or any frozen law of scipy.stats.
+        Laws with `pdf`, `cdf`, `ppf` and `rvs` and parameters of the shape of x: `Gaussian`, or any
+        frozen law of scipy.stats.
     """
 
     weights: tuple[FloatArray, ...]
@@ -89,7 +89,7 @@ class Mixture:
         return self._average([component.cdf(y) for component in self.components])
 
     def ppf(self, q: FloatArray) -> FloatArray:
-        """The smallest y whose floating-point cdf(y) reaches q, by bisection.
+        """The smallest y at which the floating-point cdf(y) reaches q, by bisection.
 
         The quantile of a mixture lies between the smallest and the largest quantile of its
         components; for a single component these are equal and there is nothing to search.

@@ -1,4 +1,4 @@
-"""Three problems of two outputs whose true distribution is known: a ring, a banana, a mixture.
+"""Three problems of two outputs with a known true distribution: a ring, a banana, a mixture.
 
 In each, the dependence between the two outputs varies with x more than their marginals.
 """
@@ -118,12 +118,9 @@ def _mixture(x: FloatArray) -> Lobes:
 
 
 PLANE: dict[str, Problem] = {
-    problem.name: problem
-    for problem in (
-        Problem("ring", (-1.0, 1.0), _ring),
-        Problem("banana", (-1.0, 1.0), _banana),
-        Problem("mixture", (-1.0, 1.0), _mixture),
-    )
+    "ring": Problem("ring", (-1.0, 1.0), _ring),
+    "banana": Problem("banana", (-1.0, 1.0), _banana),
+    "mixture": Problem("mixture", (-1.0, 1.0), _mixture),
 }
 
 
@@ -133,7 +130,7 @@ def load_plane(name: str) -> Problem:
     Parameters
     ----------
     name
-        A key of `PLANE`: ring, banana or mixture.
+        ring, banana or mixture: a key of `PLANE`.
 
     Returns
     -------
@@ -142,7 +139,7 @@ def load_plane(name: str) -> Problem:
     Raises
     ------
     NkcmeError
-        If there is none of this name.
+        If no problem has this name.
 
     Examples
     --------

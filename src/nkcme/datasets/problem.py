@@ -1,4 +1,4 @@
-"""Problems whose true conditional distribution is known."""
+"""Problems with a known true conditional distribution."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Toy(Problem):
-    """A problem of one output, whose distribution function and quantiles are known too.
+    """A problem of one output, with a known distribution function and quantiles too.
 
     Parameters
     ----------

@@ -48,12 +48,9 @@ def _ring(x: FloatArray) -> Mixture:
 
 
 TOYS: dict[str, Toy] = {
-    toy.name: toy
-    for toy in (
-        Toy("bimodal", (-5.0, 5.0), _bimodal),
-        Toy("skewed", (-5.0, 5.0), _skewed),
-        Toy("ring", (-2.0, 2.0), _ring),
-    )
+    "bimodal": Toy("bimodal", (-5.0, 5.0), _bimodal),
+    "skewed": Toy("skewed", (-5.0, 5.0), _skewed),
+    "ring": Toy("ring", (-2.0, 2.0), _ring),
 }
 
 

@@ -178,7 +178,7 @@ def _overwrite(directory: Path, text: bytes, tensors: bytes) -> None:
 def _finish_or_discard_interrupted_save(directory: Path) -> None:
     """Clear ``directory`` of temporary files; refuse one that holds files but no model.
 
-    New tensors whose digest config.json already holds are the live ones: they move into place, so
+    New tensors with the digest that config.json holds are the live ones: they move into place, so
     that the next save does not begin by deleting the only good copy.
     """
     text = b"null"
@@ -205,7 +205,7 @@ def _finish_or_discard_interrupted_save(directory: Path) -> None:
 
 
 def _live_tensors(directory: Path, expected: dict[str, Any]) -> bytes:
-    """Read the tensors whose digest config.json holds: the new ones, if a crash left them there.
+    """Read the tensors with the digest in config.json: the new ones, if a crash left them there.
 
     The new ones are tried first, so a save that moves them between the two reads is seen whole.
     """

@@ -36,7 +36,7 @@ _WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))\.0*")
 
 @dataclass(frozen=True)
 class UnknownCategories:
-    """The rows of one column of a new table whose category the model does not know."""
+    """The rows of one column of a new table that hold categories unknown to the model."""
 
     column: str
     n_unknown: int
@@ -57,7 +57,7 @@ class Column:
 
     ``mean`` and ``scale`` are those of the present values; the scale is 0 where they never varied.
     ``has_missing`` is true where some training values were missing, but not all. ``rare_share`` is
-    the share of present training rows whose category is not among ``categories``.
+    the share of present training rows with a category that is not among ``categories``.
 
     The kind is also how the column is read from a text file: a category column as text, so that
     the code 01 stays 01 in a file where all codes look like numbers.
@@ -104,7 +104,7 @@ class Column:
     ) -> UnknownCategories | None:
         """Fill in the outputs of this column, zeros of shape (rows, n_outputs); not if it is empty.
 
-        Returns the rows whose category matches none, if there are any.
+        Returns the rows that match no category, if there are any.
         """
         if self.kind == "category":
             return self._encode_category(raw, outputs)

@@ -75,7 +75,7 @@ class TableEncoder:
         for column, position in self._matched(table):
             of_column = outputs[:, start : start + column.n_outputs]
             start += column.n_outputs
-            if column.kind == "empty":  # whatever it holds now, the model has no use for it
+            if column.kind == "empty":  # the model does not use it
                 continue
             unknown = column.encode(table.column(position), of_column, self.standardize)
             if unknown is not None and unknown.is_surprising:

@@ -107,7 +107,7 @@ def to_frame(columns: dict[str, np.ndarray]) -> pd.DataFrame:
 def write_table(frame: pd.DataFrame, path: str | Path | None) -> None:
     """Write a table by the extension of ``path``, or as CSV to stdout where it is None or "-".
 
-    The file appears whole or not at all: a crash leaves what was there before.
+    The file appears whole or not at all: after a crash the old file is still there.
     """
     if path is None or str(path) == "-":
         frame.to_csv(sys.stdout, index=False)

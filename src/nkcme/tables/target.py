@@ -45,7 +45,7 @@ class TargetScaler:
         return np.clip(scaled, -FLOAT32_MAX, FLOAT32_MAX).astype(np.float32)
 
     def inverse(self, z: np.ndarray) -> np.ndarray:
-        """The float64 y whose standardised form is z."""
+        """The float64 y that has the standardised form z."""
         with np.errstate(over="ignore"):
             return np.asarray(z, np.float64) * self.scale + self.location
 
