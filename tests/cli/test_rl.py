@@ -64,13 +64,13 @@ def test_training_prints_what_was_trained(trained):
 
 def test_agents_are_named_after_environment_and_agent_by_default(tmp_path, monkeypatch, call):
     monkeypatch.chdir(tmp_path)
-    command = ("rl", "train", "CartPole-v1", "--agent", "c51", "--steps", 100)
+    command = ("rl", "train", "CartPole-v1", "--steps", 400, "--seeds", 2)
     printed = json.loads(call(*command, "--json")[0])
-    assert os.listdir(tmp_path) == ["CartPole-v1-c51"]
-    result = rl.load(tmp_path / "CartPole-v1-c51")
+    assert os.listdir(tmp_path) == ["CartPole-v1-fuse"]
+    result = rl.load(tmp_path / "CartPole-v1-fuse")
     assert printed["last_fifth"] == result.curve.last_fifth().tolist()
     assert printed["mean"] == np.mean(printed["last_fifth"])
-    assert (printed["steps"], printed["seeds"], printed["backend"]) == (100, [0], "gymnax")
+    assert (printed["steps"], printed["seeds"], printed["backend"]) == (400, [0, 1], "gymnax")
     assert all(os.path.exists(path) for path in printed["files"])
 
 

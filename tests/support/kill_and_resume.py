@@ -2,9 +2,9 @@
 
     python tests/support/kill_and_resume.py --kills 20 --seed 0
 
-A first process fits undisturbed. Then fits with a checkpoint are killed: at random moments from
-start-up (imports, compilation) to the end and, every second time, while a checkpoint is being
-written. Each is resumed until it finishes, and its model is compared with the first, byte by byte.
+A first process fits undisturbed. Then fits with a checkpoint are killed: while a checkpoint is
+being written and, every second time, at a random moment from start-up (imports, compilation) to the
+end. Each is resumed until it finishes, and its model is compared with the first, byte by byte.
 The exit status is 1 if any differs.
 """
 
@@ -135,7 +135,7 @@ def run(kills: int, seed: int, warm: bool, folder: Path) -> int:
             if done >= kills:
                 finished(folder, worker)
                 break
-            if done % 2:
+            if done % 2 == 0:
                 where = "while writing a checkpoint"
                 hit = kill_while_writing(worker, checkpoint, dice.randrange(CHUNKS // 2))
             else:
