@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nkcme.cli.running import FAILED, say
+from nkcme.cli.running import FAILED, print_note
 
 RowsPath = Annotated[
     Path,
@@ -181,7 +181,7 @@ def page(
     from benchmarks.experiments.rows import Rows
     from benchmarks.pages.document import write_page
 
-    write_page(Rows(rows, say), out)
+    write_page(Rows(rows, print_note), out)
     print(f"Wrote {out}")
 
 
@@ -200,13 +200,15 @@ def _run(
     from benchmarks.pages.page import result_text
 
     chosen = choose(cells, methods=_names(methods), sets=_names(sets), n_runs=n_runs)
-    store = Rows(rows, say)
-    tally = run_cells(chosen, store, say)
+    store = Rows(rows, print_note)
+    tally = run_cells(chosen, store, print_note)
     print(result_text(chosen, store))
     if tally.already_there:
-        say(f"{tally.already_there} of {tally.cells} cells were already finished and not run again")
+        print_note(
+            f"{tally.already_there} of {tally.cells} cells were already finished and not run again"
+        )
     if tally.failed:
-        say(
+        print_note(
             f"{tally.failed} of {tally.run} runs failed; their rows in {rows} have the errors. "
             "Run the command again to retry them"
         )

@@ -20,7 +20,8 @@ from benchmarks.experiments.methods import (
 )
 from nkcme import presets
 from nkcme.datasets.plane import PLANE
-from nkcme.datasets.toy import N_DRAWS, N_EVALUATION_POINTS, N_TRAIN, TOYS
+from nkcme.datasets.problem import N_EVALUATION_POINTS, N_TRAIN
+from nkcme.datasets.toy import N_DRAWS, TOYS
 
 # --- toy --------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import ConnectionPatch, Patch
 
 from nkcme import NKCME, presets
-from nkcme.datasets.toy import Toy, load_toy
+from nkcme.datasets.problem import Toy
+from nkcme.datasets.toy import load_toy
 from nkcme.distributions.embedding import Embedding
 from nkcme.report.plots import BLUE, INK, ORANGE, STYLE, VERMILION, plot_partial_dependence
 

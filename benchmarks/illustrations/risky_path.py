@@ -19,8 +19,7 @@ from benchmarks.timing import timed
 from nkcme.report.plots import BLUE, INK, ORANGE, VERMILION, picture
 from nkcme.rl import DQN, NKDQN, Result, Settings, train
 from nkcme.rl.play import play
-from nkcme.rl.risky_path import ACTIONS, FORK
-from nkcme.rl.risky_path import RiskyPath as TwoRoads
+from nkcme.rl.risky_path import ACTIONS, FORK, RiskyPath
 from nkcme.rl.risky_path import return_distribution as returns
 
 N_SEEDS, N_EPISODES, RISK = 8, 1000, 0.1
@@ -54,7 +53,7 @@ def main(out: Path, images: Path) -> None:
         ("dqn", DQN(), SETTINGS),
         ("fuse_too_fast", FUSE, fast),
     ):
-        trained[name], seconds = timed(partial(train, TwoRoads(), agent, settings, seeds=N_SEEDS))
+        trained[name], seconds = timed(partial(train, RiskyPath(), agent, settings, seeds=N_SEEDS))
         results[name] = {"seconds": seconds, "agents": _measure(trained[name])}
         print(name, results[name])
     path = images / "risky-path.png"
@@ -65,14 +64,14 @@ def main(out: Path, images: Path) -> None:
 
 def _measure(result: Result) -> list[dict[str, Any]]:
     """Each agent's predicted returns at the fork, and its returns, by mean and risk-averse."""
-    fork, rows = TwoRoads.observe(FORK), []
+    fork, rows = RiskyPath.observe(FORK), []
     for k, seed in enumerate(result.seeds):
         dists = result.return_distribution(fork, k)
         row: dict[str, Any] = {"seed": seed}
         for name, dist in zip(ACTIONS, dists, strict=True):
             row[name] = {"mean": float(dist.mean()[0]), "below_zero": float(dist.cdf(0.0)[0])}
         for name, risk in (("by_the_mean", None), ("averse", RISK)):
-            achieved = play(result, TwoRoads(), N_EPISODES, agent=k, seed=1, risk=risk).returns
+            achieved = play(result, RiskyPath(), N_EPISODES, agent=k, seed=1, risk=risk).returns
             row[name] = {"mean": float(achieved.mean()), "worst": float(achieved.min())}
         rows.append(row)
     return rows
@@ -80,7 +79,7 @@ def _measure(result: Result) -> list[dict[str, Any]]:
 
 def draw(fuse: Result, dqn: Result, path: Path) -> None:
     """Predictions at the fork: DQN's Q-values, and the return distributions of fuse."""
-    fork = TwoRoads.observe(FORK)
+    fork = RiskyPath.observe(FORK)
     grid = np.linspace(-5.8, 3.0, 700)
     gamma = fuse.settings.gamma
     with picture(path, 2, 2, (10, 4.6), sharex=True) as (_, axes):

@@ -1,24 +1,43 @@
-"""The errors a user can meet. All are ValueErrors, so scikit-learn's tools treat them as bad input.
+"""The errors and warnings of this library.
 
-A message says what was expected, what came and what to do, in one line.
+Every error is a ValueError, so scikit-learn's tools treat it as bad input. A message is one line:
+what was expected, what was given and what to do.
 """
 
 
 class NkcmeError(ValueError):
-    """Base of every error this library raises on purpose."""
+    """Base class of the errors that this library raises.
+
+    Examples
+    --------
+    >>> import nkcme
+    >>> try:
+    ...     nkcme.load("no-such-model")
+    ... except nkcme.NkcmeError as error:
+    ...     print(type(error).__name__)
+    ModelFileError
+    """
 
 
 class TableError(NkcmeError):
-    """A table cannot be read, or its columns are not what the model needs."""
+    """A table cannot be read, or its columns do not fit the model."""
 
 
 class ModelFileError(NkcmeError):
-    """A model directory or checkpoint is missing, damaged, foreign or too new."""
+    """A model directory or checkpoint is missing, damaged, foreign or of a newer version."""
 
 
 class TrainingError(NkcmeError):
-    """Training cannot go on (the loss is not finite, a checkpoint is of another run)."""
+    """Training cannot continue: the loss is not finite, or a checkpoint is of another run."""
 
 
 class DataError(NkcmeError):
-    """A data set is not here, not what was published, or cannot be downloaded."""
+    """A data set is missing, differs from the published one, or cannot be downloaded."""
+
+
+class UnknownCategoryWarning(UserWarning):
+    """More than half of the rows of a column hold categories that the model does not know.
+
+    The likely cause is a column that was read with another type than in training, such as the code
+    01 as the number 1. A few unseen categories are normal and give no warning.
+    """

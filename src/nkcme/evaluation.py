@@ -18,7 +18,7 @@ from nkcme import metrics
 from nkcme.distributions import blocks
 from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError, TableError
-from nkcme.tables.encoding import as_target
+from nkcme.tables.target import as_target
 
 #: The level of the intervals that are scored and drawn.
 NOMINAL = 0.9

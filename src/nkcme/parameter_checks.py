@@ -1,4 +1,4 @@
-"""Checks of an estimator's parameters: one line that says what was expected and what came."""
+"""Checks of parameters. Each error is one line with what was expected and what was given."""
 
 from __future__ import annotations
 
@@ -8,23 +8,32 @@ import numpy as np
 
 from nkcme.errors import NkcmeError
 
+#: Counts of steps, rows and atoms are 32-bit integers in compiled programs.
+LARGEST_WHOLE = 2**31 - 1
+
 
 def need_one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Refuse anything but one of the known words."""
     if not isinstance(value, str) or value not in known:
         raise NkcmeError(f"{name} must be one of {', '.join(known)}; got {value!r}")
 
 
 def need_whole(name: str, value: Any, least: int | None = 1) -> None:
+    """Refuse anything but a whole number from ``least`` to `LARGEST_WHOLE`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or (least is not None and value < least):
         bound = "" if least is None else f" of at least {least}"
         raise NkcmeError(f"{name} must be a whole number{bound}; got {value!r}")
+    if abs(value) > LARGEST_WHOLE:
+        raise NkcmeError(f"{name} must be a whole number of at most {LARGEST_WHOLE}; got {value!r}")
 
 
 def need_wholes(name: str, values: Any, least: int | None = 1) -> None:
-    """A list of whole numbers, each at least ``least``."""
+    """Refuse anything but a list of whole numbers, each at least ``least``."""
     if not isinstance(values, list | tuple | np.ndarray) or np.ndim(values) != 1:
-        raise NkcmeError(f"{name} must be a list of whole numbers, as (64, 64); got {values!r}")
+        raise NkcmeError(
+            f"{name} must be a list of whole numbers, such as (64, 64); got {values!r}"
+        )
     for value in values:
         need_whole(f"each of {name}", value, least)
 
@@ -38,6 +47,7 @@ def need_number(
     below: float | None = None,
     most: float | None = None,
 ) -> None:
+    """Refuse anything but a finite number within the bounds."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     fits = (
         number
@@ -62,7 +72,7 @@ def need_number(
 
 
 def need_word_or_positive(name: str, value: Any, word: str) -> None:
-    """A word that leaves the choice to the data, or a number above 0."""
+    """Refuse anything but a word that leaves the choice to the data, or a number above 0."""
     try:
         if not isinstance(value, str) or value != word:
             need_number(name, value, above=0.0)

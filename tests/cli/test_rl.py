@@ -1,69 +1,50 @@
-"""The commands of agents as a user meets them: what they print where, and their exit status."""
+"""`nkcme rl`: what its commands print and write, and their exit status."""
 
+import contextlib
+import io
 import json
 import os
-import re
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import nkcme
 from nkcme import rl
-from nkcme.cli import agents as rl_commands
+from nkcme.cli import rl_train
 from nkcme.cli.app import run
 from support.agents_at_hand import SHORT, short_recipe
+from support.ctrl_c import ctrl_c_after_first_checkpoint
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch):
-    monkeypatch.setattr(rl_commands, "recipe", short_recipe)
+def short_training(monkeypatch):
+    monkeypatch.setattr(rl_train, "recipe", short_recipe)
 
 
 @pytest.fixture(scope="module")
-def agents(tmp_path_factory):
-    """What `nkcme rl train` left, and what it printed as JSON."""
+def trained(tmp_path_factory):
+    """The directory that `nkcme rl train` wrote, and what it printed."""
     out = tmp_path_factory.mktemp("agents") / "cartpole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rl_commands, "recipe", short_recipe)
+        patch.setattr(rl_train, "recipe", short_recipe)
         command = ["rl", "train", "CartPole-v1", "--steps", "400", "--seeds", "2", "--seed", "5"]
-        assert run([*command, "--out", str(out)]) == 0
-    return out
+        with (
+            contextlib.redirect_stdout(io.StringIO()) as printed,
+            contextlib.redirect_stderr(io.StringIO()) as notes,
+        ):
+            assert run([*command, "--out", str(out)]) == 0
+    return out, printed.getvalue(), notes.getvalue()
 
 
 @pytest.fixture
-def call(capsys):
-    def call(*arguments):
-        status = run(["rl", *map(str, arguments)])
-        out, err = capsys.readouterr()
-        assert status == 0, err
-        return out, err
-
-    return call
+def agents(trained):
+    return trained[0]
 
 
-@pytest.fixture
-def refuse(capsys):
-    def refuse(*arguments):
-        status = run(["rl", *map(str, arguments)])
-        out, err = capsys.readouterr()
-        assert status == 2
-        assert out == ""
-        assert err.startswith("nkcme: ")
-        assert err.count("\n") == 1
-        return err
-
-    return refuse
+# --- train
 
 
-# --- train ----------------------------------------------------------------------------------------
-
-
-def test_training_leaves_agents_curves_and_a_report(agents):
+def test_training_writes_agents_curves_and_a_report(agents):
     names = sorted(path.name for path in agents.iterdir())
     assert names == ["config.json", "curves.png", "model.safetensors", "report.html"]
     assert os.listdir(agents.parent) == ["cartpole"]  # no checkpoint stays
@@ -72,49 +53,31 @@ def test_training_leaves_agents_curves_and_a_report(agents):
     assert (agents / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_training_says_what_it_did(tmp_path, call):
-    out, err = call("train", "CartPole-v1", "--steps", 400, "--seeds", 2, "--out", tmp_path / "a")
-    assert "Trained 2 fuse agents in CartPole-v1 (gymnax) for 400 steps" in out
-    assert "Return in the last fifth of training" in out
-    assert "by seed" in out
-    assert f"nkcme rl watch {tmp_path / 'a'}" in out
-    assert err == ""
+def test_training_prints_what_was_trained(trained):
+    out, printed, notes = trained
+    assert "Trained 2 fuse agents in CartPole-v1 (gymnax) for 400 steps" in printed
+    assert "Return in the last fifth of training" in printed
+    assert "by seed" in printed
+    assert f"nkcme rl watch {out}" in printed
+    assert notes == ""
 
 
-def test_training_as_json_is_what_was_saved(tmp_path, call):
-    command = ("train", "CartPole-v1", "--steps", 400, "--out", tmp_path / "a")
-    told = json.loads(call(*command, "--json")[0])
-    result = rl.load(tmp_path / "a")
-    assert told["last_fifth"] == result.curve.last_fifth().tolist()
-    assert told["mean"] == np.mean(told["last_fifth"])
-    assert (told["steps"], told["seeds"], told["backend"]) == (400, [0], "gymnax")
-    assert all(os.path.exists(path) for path in told["files"])
-
-
-def test_agents_are_called_after_what_they_are_unless_named(tmp_path, monkeypatch, call):
+def test_agents_are_named_after_environment_and_agent_by_default(tmp_path, monkeypatch, call):
     monkeypatch.chdir(tmp_path)
-    call("train", "CartPole-v1", "--agent", "c51", "--steps", 100)
-    assert os.listdir(tmp_path) == ["CartPole-v1-c51"]
+    command = ("rl", "train", "CartPole-v1", "--steps", 400, "--seeds", 2)
+    printed = json.loads(call(*command, "--json")[0])
+    assert os.listdir(tmp_path) == ["CartPole-v1-fuse"]
+    result = rl.load(tmp_path / "CartPole-v1-fuse")
+    assert printed["last_fifth"] == result.curve.last_fifth().tolist()
+    assert printed["mean"] == np.mean(printed["last_fifth"])
+    assert (printed["steps"], printed["seeds"], printed["backend"]) == (400, [0, 1], "gymnax")
+    assert all(os.path.exists(path) for path in printed["files"])
 
 
-def test_agents_are_replaced_by_agents(agents, tmp_path, call):
-    for seed in (1, 2):
-        call("train", "CartPole-v1", "--steps", 400, "--seed", seed, "--out", tmp_path / "a")
-    assert rl.load(tmp_path / "a").seeds == (2,)
-
-
-def test_a_support_can_be_given(tmp_path, call, refuse):
+def test_a_support_can_be_given_and_warnings_are_notes(tmp_path, call):
     out = tmp_path / "a"
-    call("train", "TwoRoads", "--steps", 200, "--support=-6,3", "--out", out)
-    assert rl.load(out).agent.support == (-6.0, 3.0)
-    assert "--support" in refuse("train", "TwoRoads", "--support=1,2,3")
-    assert "commas" in refuse("train", "TwoRoads", "--support=low,high")
-    assert "highest return" in refuse("train", "TwoRoads", "--support=3,-6")
-    assert "only fuse" in refuse("train", "TwoRoads", "--agent", "dqn", "--support=-6,3")
-
-
-def test_warnings_are_lines_for_people(tmp_path, call):
-    _, err = call("train", "CartPole-v1", "--steps", 400, "--support=0,5", "--out", tmp_path / "a")
+    _, err = call("rl", "train", "CartPole-v1", "--steps", 400, "--support=0,5", "--out", out)
+    assert rl.load(out).agent.support == (0.0, 5.0)
     assert err.startswith("nkcme: ")
     assert "outside the support of [0, 5]" in err
     assert err.count("\n") == 1
@@ -133,121 +96,89 @@ def test_warnings_are_lines_for_people(tmp_path, call):
         (["Pendulum-v1"], "discrete"),
         (["CartPole-v1", "--seed", "-1"], "--seed"),
         (["CartPole-v1", "--backend", "gymnasium", "--checkpoint", "c"], "cannot be resumed"),
+        (["CartPole-v1", "--support=1,2,3"], "--support"),
+        (["CartPole-v1", "--support=low,high"], "commas"),
+        (["CartPole-v1", "--support=3,-6"], "highest return"),
+        (["CartPole-v1", "--agent", "dqn", "--support=-6,3"], "only fuse"),
+        (["CartPole-v1", "--out", "/"], "the root of the file system"),
         ([], "ENV"),
     ],
 )
-def test_what_cannot_be_trained_is_refused_in_a_line(arguments, why, tmp_path, monkeypatch, refuse):
+def test_bad_input_is_refused_and_nothing_is_written(arguments, why, tmp_path, monkeypatch, refuse):
     monkeypatch.chdir(tmp_path)
-    assert why in refuse("train", *arguments)
+    assert why in refuse("rl", "train", *arguments)
     assert os.listdir(tmp_path) == []
 
 
-def test_a_directory_of_other_files_is_refused_before_the_work(tmp_path, monkeypatch, refuse):
-    monkeypatch.setattr(rl_commands, "train", lambda *_, **__: pytest.fail("refuse before working"))
+def test_a_directory_of_other_files_is_refused_before_training(tmp_path, monkeypatch, refuse):
+    monkeypatch.setattr(rl_train, "train", lambda *_, **__: pytest.fail("refused too late"))
     (tmp_path / "holiday.jpg").write_text("")
-    assert "nothing was overwritten" in refuse("train", "CartPole-v1", "--out", tmp_path)
+    assert "nothing was overwritten" in refuse("rl", "train", "CartPole-v1", "--out", tmp_path)
 
 
-# --- stopping and going on ------------------------------------------------------------------------
-
-
-def test_a_stopped_training_goes_on_with_the_same_command(tmp_path, monkeypatch, call, refuse):
-    """Ctrl-C in a process of its own, then the same command: the bits of an undisturbed one."""
-    monkeypatch.setitem(SHORT, "eval_every", 20)  # chunks of 2000 steps
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from support.agents_at_hand import SHORT, short_recipe\n"
-        "SHORT['eval_every'] = 20\n"
-        "from nkcme.cli import agents as rl_commands\n"
-        "rl_commands.recipe = short_recipe\n"
-        "from nkcme.cli.app import main\n"
-        "main(sys.argv[2:])"
-    )
-    out, steps = tmp_path / "a", "6000"
-    command = ["rl", "train", "CartPole-v1", "--steps", steps, "--out", str(out)]
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, str(Path(__file__).parents[1]), *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    checkpoint, waited = tmp_path / "a.checkpoint", time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < waited:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    printed, line = process.communicate(timeout=120)
-    assert process.returncode == 130, line
-    assert printed == ""
-    assert line.startswith("nkcme: stopped by Ctrl-C at step ")
-    assert line.endswith(f"; to go on: nkcme {' '.join(command)}\n")
+def test_training_stopped_by_ctrl_c_resumes_to_the_same_agents(
+    tmp_path, monkeypatch, call, refuse, capsys
+):
+    monkeypatch.setitem(SHORT, "eval_every", 4)  # a checkpoint every 400 steps
+    out, checkpoint = tmp_path / "a", tmp_path / "a.checkpoint"
+    command = ["rl", "train", "CartPole-v1", "--steps", "800", "--out"]
+    with ctrl_c_after_first_checkpoint(), pytest.raises(SystemExit) as exit_:
+        run([*command, str(out)])
+    assert exit_.value.code == 130
+    line = f"nkcme: stopped by Ctrl-C at step 400; to continue: nkcme {' '.join(command)} {out}\n"
+    assert capsys.readouterr() == ("", line)
+    assert checkpoint.exists()
     assert not out.exists()
 
-    assert "is of another run" in refuse(*command[1:], "--seed", "1")
-    _, err = call(*command[1:])
-    assert re.fullmatch(r"nkcme: went on from step \d+, at which .* was stopped\n", err)
+    assert "another run" in refuse(*command, out, "--seed", "1")
+    _, err = call(*command, out)
+    assert err == "nkcme: continued from step 400 of a run that was stopped\n"
     assert not checkpoint.exists()
-    call("train", "CartPole-v1", "--steps", steps, "--out", tmp_path / "undisturbed")
+    call(*command, tmp_path / "undisturbed")
     one, other = ((p / "model.safetensors").read_bytes() for p in (out, tmp_path / "undisturbed"))
     assert one == other
 
 
-# --- eval -----------------------------------------------------------------------------------------
+# --- eval, watch, report
 
 
 @pytest.mark.parametrize("backend", ["gymnax", "gymnasium"])
 def test_the_same_agents_play_in_both_backends(backend, agents, call):
-    told = json.loads(call("eval", agents, "--episodes", 3, "--backend", backend, "--json")[0])
-    assert (told["backend"], told["episodes"], told["risk"]) == (backend, 3, None)
-    assert [row["seed"] for row in told["by_agent"]] == [5, 6]
-    assert all(1 <= row["worst"] <= row["mean"] <= row["best"] <= 500 for row in told["by_agent"])
-    assert told["mean"] == np.mean([row["mean"] for row in told["by_agent"]])
+    command = ("rl", "eval", agents, "--episodes", 3, "--backend", backend)
+    printed = json.loads(call(*command, "--json")[0])
+    assert (printed["backend"], printed["episodes"], printed["risk"]) == (backend, 3, None)
+    assert [row["seed"] for row in printed["by_agent"]] == [5, 6]
+    assert all(
+        1 <= row["worst"] <= row["mean"] <= row["best"] <= 500 for row in printed["by_agent"]
+    )
+    assert printed["mean"] == np.mean([row["mean"] for row in printed["by_agent"]])
 
 
 def test_eval_prints_a_table_and_follows_the_seed(agents, call):
-    tables = [call("eval", agents, "--episodes", 4, "--seed", seed)[0] for seed in (1, 1, 2)]
+    tables = [call("rl", "eval", agents, "--episodes", 4, "--seed", seed)[0] for seed in (1, 1, 2)]
     assert "CartPole-v1 (gymnax), 4 episodes" in tables[0]
     assert "seed 5" in tables[0]
     assert tables[0] == tables[1] != tables[2]
 
 
-def test_risk_is_handed_on(agents, call, refuse):
-    assert "by the worst 10% of returns" in call("eval", agents, "--episodes", 2, "--risk", 0.1)[0]
-    assert "risk" in refuse("eval", agents, "--risk", "2")
+def test_risk_is_passed_on(agents, call, refuse):
+    printed, _ = call("rl", "eval", agents, "--episodes", 4, "--risk", 0.1)
+    assert "by the worst 10% of returns" in printed
+    assert "risk" in refuse("rl", "eval", agents, "--risk", "2")
 
 
 @pytest.mark.parametrize("command", ["eval", "watch", "report"])
-@pytest.mark.parametrize("harm", ["absent", "truncated", "a model"])
-def test_directories_without_agents_are_refused(command, harm, agents, tmp_path, refuse):
+@pytest.mark.parametrize("fault", ["absent", "truncated", "a model"])
+def test_directories_without_agents_are_refused(command, fault, agents, tmp_path, refuse):
     path = tmp_path / "bad"
-    if harm == "truncated":
+    if fault == "truncated":
         path.mkdir()
         for file in ("config.json", "model.safetensors"):
             (path / file).write_bytes((agents / file).read_bytes())
         (path / "model.safetensors").write_bytes(b"short")
-    elif harm == "a model":
+    elif fault == "a model":
         X = np.arange(20.0)[:, None]
         nkcme.KernelCME().fit(X, X[:, 0]).save(path)
     more = ["-o", tmp_path / "r.html"] if command == "report" else []
-    assert "bad" in refuse(command, path, *more)
+    assert "bad" in refuse("rl", command, path, *more)
     assert not (tmp_path / "r.html").exists()
-
-
-def test_help_shows_examples_and_does_not_wait_for_jax():
-    code = """
-import sys
-from nkcme.cli.app import run
-for command in ([], ["train"], ["eval"], ["watch"], ["report"]):
-    assert run(["rl", *command, "--help"]) == 0
-print(sorted({"jax", "gymnax", "gymnasium", "matplotlib", "plotly"} & set(sys.modules)))
-"""
-    printed = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert printed.splitlines()[-1] == "[]"
-    for command in ("train", "eval", "watch", "report"):
-        assert f"Example: nkcme rl {command}" in printed
-
-
-def test_the_public_door():
-    code = (
-        "import sys, nkcme; assert 'jax' not in sys.modules; print(nkcme.rl.train, nkcme.rl.Result)"
-    )
-    assert "train" in subprocess.check_output([sys.executable, "-c", code], text=True)

@@ -1,4 +1,4 @@
-"""The truths of two outputs: sampler and density tell one story, and each has its known moments."""
+"""The problems of two outputs: samples follow the density, and each has its known moments."""
 
 import numpy as np
 import pytest
@@ -20,8 +20,8 @@ POINTS = np.array([-1.0, -0.4, 0.0, 0.7, 1.0])
 
 
 @every_problem
-def test_the_density_integrates_to_one_and_to_the_moments_of_the_draws(problem):
-    # An even number of points, so that the ring's middle, where its density has a pole, is none.
+def test_the_density_integrates_to_one_and_to_the_moments_of_samples(problem):
+    # An even number of points leaves out the centre, where the density of the ring has a pole.
     first, second = np.linspace(-5.5, 5.5, 400), np.linspace(-14.5, 14.5, 1500)
     cell = (first[1] - first[0]) * (second[1] - second[0])
     grid = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1)
@@ -37,14 +37,14 @@ def test_the_density_integrates_to_one_and_to_the_moments_of_the_draws(problem):
             assert np.all(np.abs(drawn.mean(axis=0) - known) < 4 * scatter + 1e-3)
 
 
-def test_the_ring_has_a_hole_and_the_radius_of_its_x():
+def test_the_radius_of_the_ring_follows_x():
     draws = load_plane("ring").sample(POINTS, np.random.default_rng(0), n_draws=4000)
     radius = np.linalg.norm(draws, axis=-1)
     np.testing.assert_allclose(radius.mean(axis=0), 1 + 0.5 * POINTS, atol=0.01)
     np.testing.assert_allclose(radius.std(axis=0), 0.1, atol=0.01)
 
 
-def test_the_bananas_outputs_are_uncorrelated_and_depend_on_each_other():
+def test_the_outputs_of_the_banana_are_uncorrelated_but_dependent():
     x = np.array([-1.0, 1.0])
     draws = load_plane("banana").sample(x, np.random.default_rng(0), n_draws=40_000)
     for k in range(2):
@@ -54,14 +54,14 @@ def test_the_bananas_outputs_are_uncorrelated_and_depend_on_each_other():
         assert np.mean((first**2 - 1) * second) == pytest.approx(2 * x[k], abs=0.2)
 
 
-def test_the_mixtures_correlation_within_a_lobe_changes_sign():
+def test_the_correlation_within_a_lobe_of_the_mixture_changes_sign():
     law = load_plane("mixture").conditional(np.array([-1.0, 0.0, 1.0]))
     np.testing.assert_allclose(law.correlations[:, 0], [-0.9, 0.0, 0.9], atol=1e-12)
     np.testing.assert_allclose(law.weights.sum(axis=-1), 1.0)
 
 
 @every_problem
-def test_a_table_is_that_of_its_seed(problem):
+def test_a_table_is_set_by_its_seed(problem):
     X, y = problem.make(50, seed=3)
     again = problem.make(50, seed=3)
     assert (X.shape, y.shape) == ((50, 1), (50, 2))
@@ -70,6 +70,6 @@ def test_a_table_is_that_of_its_seed(problem):
     assert not np.array_equal(y, problem.make(50, seed=4)[1])
 
 
-def test_an_unknown_name_is_answered_with_those_there_are():
+def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(NkcmeError, match="'moon'; there are ring, banana, mixture"):
         load_plane("moon")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nkcme.errors import NkcmeError, TrainingError
-from nkcme.model_files.files import CheckpointFile
+from nkcme.model_files import CheckpointFile
 from nkcme.rl import DQN, NKDQN, Settings, finite_rewards, train
 from nkcme.rl import learner as learning
 from support.tiny_envs import Clock, Corridor, Stairs

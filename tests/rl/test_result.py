@@ -12,7 +12,7 @@ import pytest
 from nkcme.distributions.embedding import Embedding
 from nkcme.distributions.sample import SampleDistribution
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.model_files.files import read_model, write_model
+from nkcme.model_files import read_model, write_model
 from nkcme.rl import C51, DQN, MMDQN, NKDQN, Settings, load
 from nkcme.rl.curve import Curve
 from support.agents_at_hand import untrained

@@ -1,4 +1,4 @@
-"""Two tiny UCI sets, and a server on loopback that publishes them, well or badly."""
+"""Two tiny UCI data sets, and a local server that publishes them, with faults on request."""
 
 import hashlib
 import io
@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 
 from nkcme.datasets import download
-from nkcme.datasets.uci_sets import UCI, FoldedSet, OrderedSet
+from nkcme.datasets.uci_formats import FoldedSet, OrderedSet
+from nkcme.datasets.uci_sets import UCI
 
 
 def _text(numbers):
@@ -18,7 +19,7 @@ def _text(numbers):
 
 
 def _folded_files():
-    """12 rows, of whose five columns 0, 1 and 3 are features and 2 is the target; two folds."""
+    """12 rows of five columns: 0, 1 and 3 are features and 2 is the target; two folds."""
     rng = np.random.default_rng(0)
     table = rng.normal(size=(12, 5)).round(3)
     files = {
@@ -70,17 +71,17 @@ def zipped(text, name="TinyYear.txt"):
     return packed.getvalue()
 
 
-#: Bytes kept at a time; less than the library's, as the sets are tiny.
+#: Bytes written at a time; fewer than in the library, because the data sets are tiny.
 CHUNK = 16
 
 
 def kept_of_half(size):
-    """How many bytes a faulty server's half of a file leaves behind."""
+    """The bytes that are kept when a server sends half of a file."""
     return size // 2 // CHUNK * CHUNK
 
 
 def register():
-    """Make the tiny sets known in a process of its own."""
+    """Add the tiny data sets to the registry, in a new process."""
     UCI.update({FOLDED.name: FOLDED, ORDERED.name: ORDERED})
     download._CHUNK = CHUNK
 
@@ -93,8 +94,24 @@ def write_folded(home):
     return directory
 
 
+def files_in(directory):
+    """The names of all files and directories below a directory."""
+    return sorted(path.name for path in directory.rglob("*")) if directory.exists() else []
+
+
+def check_tiny(table):
+    """The table is that of the tiny data set."""
+    assert (TABLE[:, [0, 1, 3]] == table.X).all()
+    assert (table.y == TABLE[:, 2]).all()
+    assert table.n_folds == 2
+    for k in range(2):
+        train, test = table.fold(k)
+        assert train.tolist() == list(map(int, FOLDED_FILES[f"index_train_{k}.txt"].split()))
+        assert test.tolist() == list(map(int, FOLDED_FILES[f"index_test_{k}.txt"].split()))
+
+
 class Mirror(ThreadingHTTPServer):
-    """Serves ``files``; ``faults`` says what goes wrong with a path, ``sent`` what happened.
+    """Serves ``files``; ``faults`` holds the fault of a path, ``sent`` what was sent.
 
     Faults: ``truncated`` (half of it, then the connection ends), ``stalled`` (half of it, then
     nothing until ``go_on`` is set), ``late`` (all of it then), ``silent`` (nothing even then).
@@ -111,9 +128,10 @@ class Mirror(ThreadingHTTPServer):
         self.ranges = True
         self.sent = []  # (path, Range header, bytes of the body)
         self.go_on = threading.Event()
+        self.n_held = 0  # requests that waited for it, or still do
 
     def requests_for(self, path):
-        return [(asked, n) for at, asked, n in self.sent if at == path]
+        return [(wanted, n) for at, wanted, n in self.sent if at == path]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -123,30 +141,31 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         body = self.server.files.get(self.path)
         fault = self.server.faults.get(self.path)
-        asked = self.headers.get("Range")
+        wanted = self.headers.get("Range")
         assert self.headers["Accept-Encoding"] == "identity"
         if fault in ("late", "silent"):
+            self.server.n_held += 1
             self.server.go_on.wait()
             self.close_connection = True
         if fault == "silent":
             return
         if body is None:
             self._head(404, 0)
-            self.server.sent.append((self.path, asked, 0))
+            self.server.sent.append((self.path, wanted, 0))
             return
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
-        if asked and self.server.ranges and start >= len(body):
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        if wanted and self.server.ranges and start >= len(body):
             self._head(416, 0, f"bytes */{len(body)}")
-            self.server.sent.append((self.path, asked, 0))
+            self.server.sent.append((self.path, wanted, 0))
             return
-        if asked and self.server.ranges:
+        if wanted and self.server.ranges:
             rest = body[start:]
             self._head(206, len(rest), f"bytes {start}-{len(body) - 1}/{len(body)}")
         else:
             rest = body
             self._head(200, len(rest))
         part = rest[: len(rest) // 2] if fault in ("truncated", "stalled") else rest
-        self.server.sent.append((self.path, asked, len(part)))
+        self.server.sent.append((self.path, wanted, len(part)))
         self.wfile.write(part)
         self.wfile.flush()
         if fault == "stalled":
@@ -161,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *arguments):
-        """Not on standard error, which tests read."""
+        """Write nothing to standard error, which tests read."""
 
 
 @contextmanager

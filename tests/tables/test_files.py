@@ -1,4 +1,4 @@
-"""Tables in files: what is read, what is refused and in which words, what is written."""
+"""Tables in files: what is read, what is refused and why, what is written."""
 
 from __future__ import annotations
 
@@ -20,19 +20,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nkcme.errors import TableError
-from nkcme.tables.files import read_table, split_target, to_frame, write_table
+from nkcme.tables.files import check_output, read_table, split_target, to_frame, write_table
 from support.permissions import directory_for_all, unprivileged
+from support.refusals import refusal
 
 FRAME = pd.DataFrame({"size": [0.1, 1 / 3, np.nan], "town": ["Ulm", None, 'Bern, "old"\ntown']})
-
-
-def refusal(action: Any, *arguments: Any) -> str:
-    with pytest.raises(TableError) as caught:
-        action(*arguments)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 @pytest.fixture
@@ -47,7 +39,7 @@ def csv_file(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def locked_directory() -> Iterator[Path]:
-    """A directory with one table, as someone who may neither read the one nor write the other."""
+    """A directory that may not be written, with a table that may not be read."""
     with directory_for_all() as directory:
         (directory / "table.csv").write_text("a\n1\n")
         (directory / "table.csv").chmod(0)
@@ -67,13 +59,13 @@ def test_csv_is_read_with_its_types_and_missing_values(csv_file: Any) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", ""])
-def test_line_endings(csv_file: Any, end: str) -> None:
+def test_any_line_ending_is_read(csv_file: Any, end: str) -> None:
     separator = end or "\n"
     frame = read_table(str(csv_file(f"a,b{separator}1,2{separator}3,4{end}")))
     assert frame.to_dict("list") == {"a": [1, 3], "b": [2, 4]}
 
 
-def test_blank_lines_and_quoted_line_breaks_are_fine(csv_file: Any) -> None:
+def test_blank_lines_and_quoted_line_breaks_are_allowed(csv_file: Any) -> None:
     frame = read_table(csv_file('\na,b\n \n1,"x\ny"\n\n2,"say ""hi"", you"\n\n'))
     assert frame["b"].tolist() == ["x\ny", 'say "hi", you']
 
@@ -84,7 +76,7 @@ def test_a_byte_order_mark_is_stripped(csv_file: Any, header: bytes) -> None:
     assert frame.columns.tolist() == ["a", "b"]
 
 
-def test_tabs(csv_file: Any) -> None:
+def test_tab_separated_files_are_read(csv_file: Any) -> None:
     frame = read_table(csv_file("a\tb,c\n1\t2\n", "table.TSV"))
     assert frame.to_dict("list") == {"a": [1], "b,c": [2]}
 
@@ -96,7 +88,7 @@ def test_a_long_column_has_one_type(csv_file: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.gz", "t.parquet"])
-def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
+def test_reading_gives_the_table_that_was_written(tmp_path: Path, name: str) -> None:
     write_table(FRAME, tmp_path / name)
     pd.testing.assert_frame_equal(read_table(tmp_path / name), FRAME)
     assert os.listdir(tmp_path) == [name]
@@ -104,7 +96,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=5))
-def test_numbers_survive_csv_and_parquet(values: list[float]) -> None:
+def test_numbers_keep_their_digits_in_csv_and_parquet(values: list[float]) -> None:
     frame = to_frame({"a": np.array(values)})
     with tempfile.TemporaryDirectory() as directory:
         for name in ("t.csv", "t.parquet"):
@@ -113,7 +105,7 @@ def test_numbers_survive_csv_and_parquet(values: list[float]) -> None:
             np.testing.assert_array_max_ulp(read_table(path)["a"].to_numpy(float), values, 1)
 
 
-def test_a_parquet_path_that_looks_like_a_partition_grows_no_column(tmp_path: Path) -> None:
+def test_a_parquet_path_that_looks_like_a_partition_adds_no_column(tmp_path: Path) -> None:
     (tmp_path / "year=2020").mkdir()
     path = tmp_path / "year=2020" / "t.parquet"
     write_table(FRAME, path)
@@ -132,7 +124,8 @@ def test_a_parquet_path_that_looks_like_a_partition_grows_no_column(tmp_path: Pa
         (b"a,b,c\n1,2,3\n4,5", ["line 3", "2 fields", "header has 3", "half-written"]),
         (b'a,b\n"x\ny",1\n\n2\n', ["line 5", "1 fields"]),
         (b'a,b\n1,2\n3,"x\n5,6\n', ["line 3", "quote"]),
-        (b'a,b\n1,"' + b"x\n" * 100_000, ["line 2", "quote"]),
+        (b'a,b\n1,"' + b"x\n" * 100_000, ["line 2", "more than 131,072 characters", "quote"]),
+        (b"a,b\n1,2\n3," + b"x" * 200_000 + b"\n", ["line 3", "more than 131,072 characters"]),
         (b'a,b\n1,"x"y\n', ["line 2", "quote"]),
         (b"a,b\n1,2\n3,\0\0\n", ["line 3", "NUL"]),
         (b"a,b\n1,2\n" + b"\0" * 100, ["line 3", "NUL"]),
@@ -153,11 +146,11 @@ def test_damaged_csv_is_refused(csv_file: Any, content: bytes, words: list[str])
             assert word in message
 
 
-def test_renamed_repeats_are_no_repeats(csv_file: Any) -> None:
+def test_names_that_pandas_gives_to_repeated_columns_are_allowed(csv_file: Any) -> None:
     assert read_table(csv_file("a,a.1\n1,2\n")).columns.tolist() == ["a", "a.1"]
 
 
-# Without the time of day: processes that share the suite must agree on the names of tests.
+# Without a time stamp: parallel test processes must agree on the names of parametrised tests.
 GZIPPED = gzip.compress(b"a,b\n1,2\n" * 999, mtime=0)
 
 
@@ -197,7 +190,7 @@ def test_parquet_with_repeated_names_is_refused(tmp_path: Path) -> None:
     assert "'a'" in refusal(read_table, tmp_path / "t.parquet")
 
 
-def test_parquet_with_numbered_columns_is_read_by_text(tmp_path: Path) -> None:
+def test_numbered_columns_of_parquet_get_text_names(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pandas(pd.DataFrame([[1.0, 2.0]])), tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet").columns.tolist() == ["0", "1"]
 
@@ -207,7 +200,7 @@ def test_parquet_without_rows_is_refused(tmp_path: Path) -> None:
     assert "0 rows" in refusal(read_table, tmp_path / "t.parquet")
 
 
-def test_parquet_without_pyarrow_says_what_to_install(
+def test_parquet_without_pyarrow_names_the_package_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_table(FRAME, tmp_path / "t.parquet")
@@ -217,7 +210,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
     assert os.listdir(tmp_path) == ["t.parquet"]
 
 
-def test_paths_that_are_no_table(tmp_path: Path, csv_file: Any) -> None:
+def test_paths_without_a_table_are_refused(tmp_path: Path, csv_file: Any) -> None:
     assert "does not exist" in refusal(read_table, tmp_path / "none.csv")
     assert "does not exist" in refusal(read_table, tmp_path / "none.parquet")
     assert "directory" in refusal(read_table, tmp_path)
@@ -227,7 +220,7 @@ def test_paths_that_are_no_table(tmp_path: Path, csv_file: Any) -> None:
     assert ".parquet" in unknown
 
 
-def test_unreadable_and_unwritable_places(locked_directory: Path) -> None:
+def test_paths_without_permission_are_refused(locked_directory: Path) -> None:
     message = refusal(read_table, locked_directory / "table.csv")
     assert "cannot be read: Permission denied" in message
     message = refusal(write_table, FRAME, locked_directory / "out.csv")
@@ -272,7 +265,7 @@ def test_an_absent_target_is_refused_with_close_names() -> None:
     assert "'town'" in refusal(split_target, frame, "zzz")
 
 
-def test_a_target_alone_is_refused() -> None:
+def test_a_table_of_only_the_target_is_refused() -> None:
     assert "only column" in refusal(split_target, pd.DataFrame({"y": [1.0]}), "y")
 
 
@@ -280,23 +273,26 @@ def test_a_target_alone_is_refused() -> None:
 
 
 @pytest.mark.parametrize("path", [None, "-"])
-def test_stdout(path: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_written_to_standard_output(
+    path: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stdout = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stdout)
     write_table(to_frame({"a": np.array([1.5, 2.0]), "b": np.array(["x", "y"])}), path)
     assert stdout.getvalue() == "a,b\n1.5,x\n2.0,y\n"
 
 
-def test_places_that_cannot_be_written(tmp_path: Path) -> None:
-    assert "directory" in refusal(write_table, FRAME, tmp_path / "none" / "t.csv")
+def test_paths_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     (tmp_path / "d.csv").mkdir()
     assert "directory" in refusal(write_table, FRAME, tmp_path / "d.csv")
-    assert "extension" in refusal(write_table, FRAME, tmp_path / "t.txt")
+    for path, why in (("none/t.csv", "no directory"), ("t.txt", "extension"), ("/", "extension")):
+        assert why in refusal(write_table, FRAME, tmp_path / path)
+        assert why in refusal(check_output, tmp_path / path)
+    for path in (tmp_path / "t.csv", None, "-"):
+        check_output(path)
 
 
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.csv"
     path.write_text("old")
 
@@ -309,7 +305,7 @@ def test_a_failed_write_leaves_the_old_file(
     assert os.listdir(tmp_path) == ["t.csv"]
 
 
-def test_what_does_not_fit_parquet_is_refused(tmp_path: Path) -> None:
+def test_a_table_that_parquet_cannot_hold_is_refused(tmp_path: Path) -> None:
     mixed = pd.DataFrame({"a": np.array([1, "x"], dtype=object)})
     assert "CSV" in refusal(write_table, mixed, tmp_path / "t.parquet")
     assert os.listdir(tmp_path) == []

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nkcme.errors import TrainingError
-from nkcme.model_files.files import CheckpointFile
+from nkcme.model_files import CheckpointFile
 from nkcme.training import loop as training
 from nkcme.training.loop import Objective, Plan, Rows, Task, Trained, train
 from support.training_runs import Killed, Listener, MemoryCheckpoint

@@ -12,7 +12,7 @@ from benchmarks.experiments.protocols.fitting import TEST_STREAM, Outcome, fit_a
 from benchmarks.timing import timed
 from nkcme import metrics
 from nkcme.datasets.plane import load_plane
-from nkcme.datasets.toy import Problem
+from nkcme.datasets.problem import Problem
 from nkcme.estimators import ConditionalEstimator
 
 #: The random stream of true draws and of draws from a perfect model.

@@ -23,7 +23,7 @@ from nkcme.estimators import ConditionalEstimator
 from nkcme.evaluation import evaluate_rows
 
 if TYPE_CHECKING:
-    from nkcme.datasets.uci_sets import UciTable
+    from nkcme.datasets.uci_formats import UciTable
 
 
 def perform(cell: Cell, runs: Sequence[int]) -> Iterator[tuple[int, Outcome]]:

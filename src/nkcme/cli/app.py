@@ -1,5 +1,5 @@
-"""The arguments of `nkcme`. What a command does is in the file of its name, imported when needed:
-`nkcme --help` does not wait for JAX.
+"""The arguments of `nkcme`. Each command is in the file of its name, which is imported when it
+runs: `nkcme --help` does not wait for JAX.
 """
 
 from __future__ import annotations
@@ -16,10 +16,17 @@ from nkcme._version import __version__
 from nkcme.cli.data_app import data
 from nkcme.cli.options import AsJson, Seed
 from nkcme.cli.rl_app import rl
-from nkcme.cli.running import STOPPED, numbers, run_app, say
+from nkcme.cli.running import STOPPED, numbers, print_note, run_app
+
+#: Every sample is a column of the table that `predict` writes; wider tables cannot be read.
+MAX_SAMPLES = 100_000
+
+#: More would train for years.
+MAX_EPOCHS = 10**9
 
 app = typer.Typer(
-    help="Whole conditional distributions from a table: intervals, quantiles, densities, draws.",
+    help="Predict whole conditional distributions from a table: intervals, quantiles, densities, "
+    "samples.",
     epilog="Try it: nkcme demo",
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -38,19 +45,21 @@ TablePath = Annotated[
 ]
 KnownTarget = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="The column with the true values.", show_default="as fit"),
+    typer.Option(
+        metavar="COLUMN", help="The column with the true values.", show_default="that of fit"
+    ),
 ]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its status."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name it cannot spell is no reason to fail
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a column name it cannot encode must not fail
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: list[str]) -> int:
-    """The exit status of a command line; never raises on bad input, Ctrl-C or a closed pipe."""
+    """The exit status of a command line; bad input, Ctrl-C and a closed pipe raise nothing."""
     return run_app(app, "nkcme", arguments)
 
 
@@ -69,7 +78,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Options before the command; the version's callback does all there is to do."""
+    """Options before the command. The callback of ``--version`` does all the work."""
 
 
 @app.command(epilog="Example: nkcme fit houses.csv --target price --out price-model")
@@ -80,24 +89,26 @@ def fit(
     out: Annotated[
         Path,
         typer.Option(
-            metavar="MODEL", help="The directory to save the model in; a model there is replaced."
+            metavar="MODEL",
+            help="The directory to save the model in; an existing model is replaced.",
         ),
     ],
     test_size: Annotated[
-        float, typer.Option(help="Share of rows, chosen at random, held out to score; 0 for none.")
+        float,
+        typer.Option(help="Share of rows, chosen at random, held out for scoring; 0 for none."),
     ] = 0.1,
     estimator: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="NKCME, or one of its rivals: KernelCME, DeepFeatureCME, MDN, SplineFlow, CARD.",
+            help="NKCME, or a baseline: KernelCME, DeepFeatureCME, MDN, SplineFlow, CARD.",
         ),
     ] = "NKCME",
     preset: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="default; quick, many times faster and less sharp; or the paper's recipes: "
+            help="default; quick, many times faster and less accurate; or the paper's settings: "
             "paper-toy, paper-uci-small, paper-uci-large.",
         ),
     ] = "default",
@@ -106,36 +117,44 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="gaussian, laplace or cauchy.",
-            show_default="of the preset",
+            show_default="that of the preset",
         ),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(help="Passes over the rows.", show_default="of the preset, or by the rows"),
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MAX_EPOCHS,
+            help="Passes over the training rows.",
+            show_default="that of the preset, or by the number of rows",
+        ),
     ] = None,
     validation_fraction: Annotated[
         float | None,
         typer.Option(
-            help="Share of the training rows that decides which state of training is kept.",
-            show_default="of the preset",
+            metavar="SHARE",
+            help="Share of the training rows that selects which state of training is kept.",
+            show_default="that of the preset",
         ),
     ] = None,
     seed: Seed = 0,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a fit that was stopped.")
+        bool, typer.Option("--resume", help="Continue a fit that was stopped.")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Learn how one column depends on the others.
+    """Fit a model that predicts one column from the others.
 
-    What is saved is a model of its whole distribution, given the other columns. Numbers, text and
-    missing values are welcome among them; drop what should not be used, such as row numbers.
+    The model predicts the whole distribution of the target. The other columns may hold numbers,
+    text and missing values; remove those that should not be used, such as row numbers.
 
-    The state of training is kept beside the model in MODEL.checkpoint until it is saved, so a fit
-    that was stopped in any way goes on with --resume and gives the model it would have given.
+    Until the model is saved, the state of training is kept beside it in MODEL.checkpoint. A fit
+    that was stopped continues with --resume and gives the same model.
     """
     from nkcme.cli import display
-    from nkcme.cli.fit import FitStopped, fit_table
+    from nkcme.cli.fit import fit_table
+    from nkcme.cli.stopping import TrainingStopped
 
     chosen = {"kernel": kernel, "epochs": epochs, "validation_fraction": validation_fraction}
     try:
@@ -150,9 +169,9 @@ def fit(
             test_size=test_size,
             resume=resume,
         )
-    except FitStopped as stop:
+    except TrainingStopped as stop:
         again = shlex.join(["nkcme", *context.obj, *([] if resume else ["--resume"])])
-        say(f"{stop}; to go on: {again}")
+        print_note(f"{stop}; to continue: {again}")
         raise SystemExit(STOPPED) from stop
     display.show_json(result) if json else display.show_fit(result)
 
@@ -174,30 +193,34 @@ def predict(
         ),
     ] = None,
     quantiles: Annotated[
-        str, typer.Option(metavar="LEVELS", help="Levels with commas between, as 0.05,0.5,0.95.")
+        str,
+        typer.Option(metavar="LEVELS", help="Levels separated by commas, as in 0.05,0.5,0.95."),
     ] = "",
     interval: Annotated[
         float | None,
         typer.Option(
-            metavar="COVERAGE", help="Central interval that holds y so often, such as 0.9."
+            metavar="COVERAGE", help="Central prediction interval of this coverage, such as 0.9."
         ),
     ] = None,
     samples: Annotated[
-        int, typer.Option(metavar="N", min=0, help="So many random draws of y a row.")
+        int,
+        typer.Option(metavar="N", min=0, max=MAX_SAMPLES, help="Random samples of y for each row."),
     ] = 0,
     seed: Seed = 0,
 ) -> None:
     """Predict the rows of a table.
 
-    The mean always and, where asked for, quantiles, an interval and draws. The columns are named
-    mean, q0.05 ..., lower_0.9, upper_0.9, sample_1 ..., and the rows are those of TABLE in their
-    order. Columns of TABLE go by their names, in any order; what the model does not know is ignored
-    with a note.
+    Writes the mean and, on request, quantiles, an interval and samples, one row for each row of
+    TABLE. The columns are named mean, q0.05 ..., lower_0.9, upper_0.9, sample_1 ...
+
+    Columns of TABLE are matched by name, in any order, and parsed as in the training table. Other
+    columns are ignored with a note, and so are categories that the model does not know.
     """
     levels = numbers(quantiles, "--quantiles", "0.05,0.5,0.95") if quantiles else []
     from nkcme.cli.predict import predict_table
-    from nkcme.tables.files import write_table
+    from nkcme.tables.files import check_output, write_table
 
+    check_output(out)
     predicted = predict_table(
         model,
         table,
@@ -205,7 +228,7 @@ def predict(
         interval=interval,
         samples=samples,
         seed=seed,
-        note=say,
+        note=print_note,
     )
     write_table(predicted, out)
 
@@ -220,12 +243,12 @@ def evaluate(
     """Score a model against true values.
 
     TABLE holds the target too, in rows that the model was not fitted on. Each score is printed
-    with what it means.
+    with its meaning.
     """
     from nkcme.cli import display
     from nkcme.cli.evaluate import evaluate_table
 
-    result = evaluate_table(model, table, target, note=say)
+    result = evaluate_table(model, table, target, note=print_note)
     display.show_json(result) if json else display.show_metrics(result["metrics"])
 
 
@@ -238,20 +261,20 @@ def report(
     ],
     target: KnownTarget = None,
 ) -> None:
-    """Write a page of pictures and scores.
+    """Write an HTML page of charts and scores.
 
-    TABLE holds the target too, in rows that the model was not fitted on. The HTML page needs no
-    network and nothing beside it: mail it, archive it.
+    TABLE holds the target too, in rows that the model was not fitted on. The page is one file that
+    works without a network.
     """
-    from nkcme.cli.evaluate import report_table
+    from nkcme.cli.report import report_table
 
-    report_table(model, table, target, out, note=say)
+    report_table(model, table, target, out, note=print_note)
     print(f"Wrote {out}")
 
 
 @app.command(epilog="Example: nkcme info price-model")
 def info(model: ModelPath, json: AsJson = False) -> None:
-    """Say what a model is.
+    """Describe a model.
 
     Its columns, target and size, and the parameters it was fitted with.
     """
@@ -265,30 +288,31 @@ def info(model: ModelPath, json: AsJson = False) -> None:
 @app.command(epilog="Example: nkcme demo --out demo")
 def demo(
     out: Annotated[
-        Path, typer.Option(metavar="DIRECTORY", help="Where to leave tables, model and report.")
+        Path,
+        typer.Option(metavar="DIRECTORY", help="Where to write the tables, model and report."),
     ] = Path("demo"),
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """See it work on data that are included.
+    """Run an example on data that are included.
 
-    Takes a minute or two. Fits a toy problem whose truth is known and compares with the paper and
-    with perfection; then fits a medical table from a CSV file as you would yours, scores it, and
-    writes a report.
+    Takes a minute or two. Fits a toy problem with a known true distribution, and compares the
+    score with the paper's and with that of a perfect model. Then fits a medical table from a CSV
+    file, as you would fit yours, scores it and writes a report.
     """
     from nkcme.cli import display
     from nkcme.cli.demo import TARGET, fit_diabetes, fit_ring, write_diabetes
 
     paths = write_diabetes(out, seed)
-    say("1/2 the ring: y is on a noisy circle, so it has two likely values or a whole range ...")
+    print_note("1/2 the ring: y lies on a noisy circle, so it has two likely values or a range ...")
     ring = fit_ring(seed)
     if not json:
         display.show_ring(ring)
-    say("2/2 diabetes: fit, evaluate, predict and report, as for a CSV file of yours ...")
-    diabetes = fit_diabetes(paths, seed, say)
+    print_note("2/2 diabetes: fit, evaluate, predict and report, as for your own CSV file ...")
+    diabetes = fit_diabetes(paths, seed, print_note)
     if json:
         display.show_json({"ring": ring, "diabetes": diabetes})
         return
-    display.show_metrics(diabetes["metrics"], "diabetes patients the model has not seen")
+    display.show_metrics(diabetes["metrics"], "diabetes patients held out")
     display.show_intervals(diabetes["intervals"], TARGET)
     display.show_next(diabetes["paths"], TARGET)

@@ -8,21 +8,21 @@ from typing import Annotated
 import typer
 
 from nkcme.cli.options import AsJson
-from nkcme.cli.running import STOPPED, say
+from nkcme.cli.running import STOPPED, print_note
 from nkcme.errors import NkcmeError
 
 data = typer.Typer(
-    help="The UCI tables of the paper, with their published splits.",
+    help="Get the UCI tables of the paper, with their published splits.",
     epilog="Example: nkcme data fetch boston",
 )
 
 
 @data.command("list", epilog="Example: nkcme data list")
 def list_data(json: AsJson = False) -> None:
-    """Say which data sets there are, and where.
+    """List the data sets and where they are.
 
-    Each is in the directory that the environment's NKCME_DATA names, in the user's cache, or not
-    here.
+    A data set is in the directory that the environment variable NKCME_DATA names, in the user's
+    cache, or not downloaded.
     """
     from nkcme.cli import display
     from nkcme.datasets.uci import describe_uci
@@ -35,18 +35,18 @@ def list_data(json: AsJson = False) -> None:
 def fetch_data(
     context: typer.Context,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="As `nkcme data list` has them.")
+        list[str] | None, typer.Argument(metavar="NAME", help="Names from `nkcme data list`.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All data sets there are.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All data sets.")] = False,
     timeout: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0.01, help="How long to wait for a silent server."),
+        typer.Option(metavar="SECONDS", min=0.01, help="Time limit for a silent server."),
     ] = 30.0,
 ) -> None:
-    """Download data sets that are not here.
+    """Download data sets.
 
-    Files are verified, and one that is not as published is refused. A download that broke off goes
-    on with the same command. Prints the directory of each set.
+    Files are verified, and one that differs from the published file is refused. A download that was
+    interrupted continues with the same command. Prints the directory of each data set.
     """
     if everything == bool(names):
         raise NkcmeError("give the names of data sets, or --all; nkcme data list shows them")
@@ -58,18 +58,18 @@ def fetch_data(
             print(fetch_uci(name, timeout=timeout))
     except KeyboardInterrupt as stop:
         again = shlex.join(["nkcme", *context.obj])
-        say(f"stopped by Ctrl-C; what came is kept; to go on: {again}")
+        print_note(f"stopped by Ctrl-C; what was downloaded is kept; to continue: {again}")
         raise SystemExit(STOPPED) from stop
 
 
 @data.command("path", epilog="Example: nkcme data path boston")
 def data_path(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As `nkcme data list` has them.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `nkcme data list`.")],
 ) -> None:
     """Print the directory that holds a data set."""
     from nkcme.datasets.uci import find_uci
 
     directory = find_uci(name)
     if directory is None:
-        raise NkcmeError(f"{name} is not here; run nkcme data fetch {name}")
+        raise NkcmeError(f"{name} is not downloaded; run nkcme data fetch {name}")
     print(directory)

@@ -1,4 +1,4 @@
-"""The main job end to end on data that come with the library and scikit-learn."""
+"""The command `nkcme demo`: every step on data that the library and scikit-learn include."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 
 from nkcme import presets
-from nkcme.cli.evaluate import evaluate_table, report_table
-from nkcme.cli.fit import checkpoint_of, fit_table
-from nkcme.cli.opening import Note
+from nkcme.cli.evaluate import evaluate_table
+from nkcme.cli.fit import fit_table
+from nkcme.cli.loading import Note
 from nkcme.cli.predict import predict_table
-from nkcme.datasets.toy import N_DRAWS, N_TRAIN, evaluate_was1, load_toy, was1_floor
+from nkcme.cli.report import report_table
+from nkcme.cli.stopping import checkpoint_of
+from nkcme.datasets.problem import N_TRAIN
+from nkcme.datasets.toy import N_DRAWS, evaluate_was1, load_toy, was1_floor
 from nkcme.errors import NkcmeError
 from nkcme.estimators import NKCME
 from nkcme.evaluation import NOMINAL
 from nkcme.tables.files import read_table, write_table
 
-#: Seeds of the ring that are trained side by side: enough for a spread, few enough for a demo.
+#: Seeds of the ring, trained side by side: enough for a spread, few enough for a demo.
 N_SEEDS = 4
 
 #: WAS1 x 100 on the ring: the paper's joint optimisation (its table 1), and a perfect model.
@@ -33,10 +36,10 @@ _SHOWN_ROWS = 6
 
 
 def write_diabetes(out: Path, seed: int) -> dict[str, Path]:
-    """Scikit-learn's bundled table as two CSV files, the test rows chosen at random.
+    """Write scikit-learn's diabetes table as two CSV files, the test rows chosen at random.
 
-    Gives the paths of these and of what `fit_diabetes` will leave beside them. Comes first in the
-    demo, so that a place that cannot be written is refused before anything is trained.
+    Returns their paths and those of the files that `fit_diabetes` writes. Comes first in the demo,
+    so that a path that cannot be written is refused before training.
     """
     frame = load_diabetes(as_frame=True, scaled=False).frame.rename(columns={"target": TARGET})
     order = np.random.default_rng(seed).permutation(len(frame))
@@ -59,7 +62,7 @@ def write_diabetes(out: Path, seed: int) -> dict[str, Path]:
 
 
 def fit_ring(seed: int) -> dict[str, Any]:
-    """Fit the ring with the default model and score it as the paper does, times 100."""
+    """Fit the ring with the quick preset and score it as the paper does, times 100."""
     toy = load_toy("ring")
     seeds = range(seed, seed + N_SEEDS)
     models = NKCME(**presets.QUICK, random_state=seed).fit_many(
@@ -81,11 +84,11 @@ def fit_ring(seed: int) -> dict[str, Any]:
 
 
 def fit_diabetes(paths: dict[str, Path], seed: int, note: Note) -> dict[str, Any]:
-    """The diabetes tables by the path of anybody's CSV: fit, evaluate, predict, report.
+    """Fit, evaluate, predict and report on the diabetes tables as on any CSV file.
 
-    The model is scored on the rows of the test table, which no training sees.
+    The model is scored on the rows of the test table, which are not used in training.
     """
-    checkpoint_of(paths["model"]).unlink(missing_ok=True)  # of a demo that was stopped
+    checkpoint_of(paths["model"]).unlink(missing_ok=True)  # left by a demo that was stopped
     fitted = fit_table(paths["train"], TARGET, paths["model"], seed=seed, test_size=0.0)
     evaluated = evaluate_table(paths["model"], paths["test"], None, note=note)
     note(f"writing {paths['report']} ...")
@@ -101,7 +104,7 @@ def fit_diabetes(paths: dict[str, Path], seed: int, note: Note) -> dict[str, Any
 
 
 def _intervals(model: Path, test: Path) -> list[dict[str, Any]]:
-    """Intervals of the first test rows beside the truth."""
+    """Intervals of the first test rows beside the true values."""
     predicted = predict_table(model, test, interval=NOMINAL, note=lambda _: None)
     actual = read_table(test)[TARGET]
     return [

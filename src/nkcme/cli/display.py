@@ -1,4 +1,4 @@
-"""How results look on a terminal. Each function prints one result to standard output."""
+"""Results on a terminal. Each function prints one result to standard output."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LISTED_COLUMNS = 20
 
 
 def console() -> Console:
-    """Standard output; names from tables are printed as they are, whatever brackets they have."""
+    """Standard output, on which brackets in names are no markup."""
     return Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
 
 
 def show_json(result: Any) -> None:
-    """One JSON object on one line; what is not finite is null, for JSON has no such numbers."""
+    """One JSON object on one line; numbers that are not finite are null, as JSON lacks them."""
     print(json.dumps(_plain(result), allow_nan=False))
 
 
@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:
 
 
 def show_fit(result: dict[str, Any]) -> None:
-    """What was fitted and how well it does on the rows held out."""
+    """What was fitted, and its scores on the rows held out."""
     out = console()
     facts = [] if result["steps"] is None else [f"{result['steps']} steps"]
     if result["bandwidth"] is not None:
@@ -53,13 +53,13 @@ def show_fit(result: dict[str, Any]) -> None:
     )
     out.print(f"Saved the model to {result['model']}", soft_wrap=True)
     if result["metrics"] is None:
-        out.print("No rows were held out, so nothing is known of how well it does on new ones.")
+        out.print("No rows were held out, so there are no scores.")
     else:
         show_metrics(result["metrics"], "rows held out")
 
 
 def show_metrics(metrics: dict[str, Any], which: str = "rows") -> None:
-    """The scores, each with what it means."""
+    """The scores, each with its meaning."""
     table = Table(box=box.SIMPLE_HEAD, title=f"On {metrics['rows']} {which}", title_justify="left")
     table.add_column("score", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
@@ -81,7 +81,7 @@ def show_metrics(metrics: dict[str, Any], which: str = "rows") -> None:
 
 
 def show_model(described: dict[str, Any]) -> None:
-    """What a model is, a line a fact."""
+    """What a model is, one fact per line."""
     table = Table.grid(padding=(0, 2))
     columns = described["columns"]
     listed = [_column(column) for column in columns[:_LISTED_COLUMNS]]
@@ -98,10 +98,10 @@ def show_model(described: dict[str, Any]) -> None:
         "bandwidth": described.get("bandwidth"),
         "atoms": described.get("atoms"),
         "members": described.get("members"),
-        "centre": described.get("center"),
+        "location model": described.get("center"),
         "recalibrated": {True: "yes", False: "no", None: None}[described.get("recalibrated")],
-        "trained numbers": described.get("weights"),
-        "steps trained": described.get("steps"),
+        "network weights": described.get("weights"),
+        "training steps": described.get("steps"),
         "parameters": ", ".join(f"{k}={v!r}" for k, v in described["parameters"].items()),
     }
     for name, fact in facts.items():
@@ -118,7 +118,7 @@ def _column(column: dict[str, Any]) -> str:
 
 
 def show_ring(ring: dict[str, Any]) -> None:
-    """The ring's score between the paper's and a perfect model's."""
+    """The score on the ring between the paper's and that of a perfect model."""
     table = Table(
         box=box.SIMPLE_HEAD,
         title="The ring: distance to the truth (lower is better)",
@@ -138,10 +138,10 @@ def _spread(score: dict[str, Any]) -> str:
 
 
 def show_intervals(rows: list[dict[str, Any]], target: str) -> None:
-    """A few predicted intervals beside what happened."""
+    """A few predicted intervals beside the true values."""
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=f"{NOMINAL:.0%} intervals for {target}, and what it was",
+        title=f"{NOMINAL:.0%} intervals for {target}, and the true value",
         title_justify="left",
     )
     for name in ("row", "lower", "upper", "mean", "actual", "inside"):
@@ -161,7 +161,7 @@ def show_next(paths: dict[str, str], target: str) -> None:
         f"  nkcme info {model}",
         f"  nkcme predict {model} {test} --interval 0.9 --quantiles 0.1,0.5,0.9",
         f"  nkcme fit {train} --target {target} --out my-model --seed 1",
-        "and the last one with a table of yours.",
+        "and the last one with your own table.",
     )
     for line in lines:
         console().print(line, soft_wrap=True)
@@ -179,7 +179,7 @@ def show_data_sets(described: list[dict[str, Any]]) -> None:
 
 
 def show_training(result: dict[str, Any]) -> None:
-    """What was trained, how well it plays in the end, and where things are."""
+    """What was trained, the returns at the end of training, and the files written."""
     out = console()
     n, late = len(result["seeds"]), result["last_fifth"]
     out.print(
@@ -198,7 +198,7 @@ def show_training(result: dict[str, Any]) -> None:
 
 
 def show_episodes(result: dict[str, Any]) -> None:
-    """The returns of each agent's episodes."""
+    """The returns of the episodes of each agent."""
     chosen = "" if result["risk"] is None else f", by the worst {result['risk']:.0%} of returns"
     out = console()
     out.print(f"{result['env']} ({result['backend']}), {result['episodes']} episodes{chosen}")

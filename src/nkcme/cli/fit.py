@@ -1,4 +1,4 @@
-"""What `nkcme fit` does: from a table to a saved model, with nothing lost on the way."""
+"""The command `nkcme fit`: from a table to a saved model, resumable at any moment."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from nkcme import presets
+from nkcme.cli.stopping import TrainingStopped, checkpoint_of
 from nkcme.errors import NkcmeError, TrainingError
 from nkcme.estimators import ESTIMATORS, ConditionalEstimator
 from nkcme.evaluation import evaluate
-from nkcme.model_files import files as persistence
+from nkcme.model_files import check_destination, read_checkpoint
 from nkcme.tables.files import read_table, split_target
+
+_MIN_ROWS = 2  # of any fit
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -24,15 +27,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper-uci-small": presets.PAPER_UCI_SMALL,
     "paper-uci-large": presets.PAPER_UCI_LARGE,
 }
-
-
-class FitStopped(KeyboardInterrupt):
-    """Ctrl-C ended a fit whose state, ``step`` steps in, is kept in the file ``checkpoint``."""
-
-    def __init__(self, step: int, checkpoint: Path):
-        super().__init__(f"stopped by Ctrl-C at step {step}")
-        self.step = step
-        self.checkpoint = checkpoint
 
 
 def fit_table(
@@ -49,9 +43,9 @@ def fit_table(
 ) -> dict[str, Any]:
     """Fit a model to a table, save it at ``out`` and score it on rows that were held out.
 
-    ``parameters`` go over those of the preset, which is NKCME's. Training keeps its state in
-    ``out``.checkpoint until the model is saved; ``resume`` goes on from there. What can be refused
-    is refused before training, so that no work is lost.
+    ``parameters`` override those of the preset, which is for NKCME. Training keeps its state in
+    ``out``.checkpoint until the model is saved; ``resume`` continues from there. Bad input is
+    refused before training, so that no work is lost.
     """
     if estimator not in ESTIMATORS:
         raise NkcmeError(f"there is no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}")
@@ -62,8 +56,8 @@ def fit_table(
     if not 0 <= test_size < 1:
         raise NkcmeError(f"the test size must be at least 0 and below 1; got {test_size:g}")
     out = Path(os.path.abspath(out))
+    check_destination(out)
     checkpoint = checkpoint_of(out)
-    persistence.check_destination(out)
     _check_checkpoint(checkpoint, resume)
     X, y = split_target(read_table(table), target)
     train, test = _split_rows(len(y), test_size, seed)
@@ -74,7 +68,7 @@ def fit_table(
     seconds = time.perf_counter() - start
     model.target_name_ = target
     if "checkpoint" in model.get_params():
-        model.set_params(checkpoint=None)  # where it was trained is no part of a model
+        model.set_params(checkpoint=None)  # a path of the training run, not of the model
     model.save(out)
     checkpoint.unlink(missing_ok=True)
     return {
@@ -90,13 +84,8 @@ def fit_table(
     }
 
 
-def checkpoint_of(out: Path) -> Path:
-    """Where a fit that will be saved at ``out`` keeps its state: beside it, not in it."""
-    return out.with_name(f"{out.name}.checkpoint")
-
-
 def _make(estimator: str, chosen: dict[str, Any], checkpoint: Path) -> ConditionalEstimator:
-    """An estimator with the parameters chosen, and a checkpoint where it trains by steps."""
+    """An estimator with the given parameters, and a checkpoint if it trains in steps."""
     known = ESTIMATORS[estimator]._get_param_names()
     unknown = [name for name in chosen if name not in known]
     if unknown:
@@ -112,12 +101,12 @@ def _fit_or_stop(
     try:
         model.fit(X, y)
     except KeyboardInterrupt as error:
-        if not checkpoint.exists():  # before the first checkpoint there is nothing to go on from
+        if not checkpoint.exists():  # stopped before the first checkpoint: nothing to resume
             raise
-        step = persistence.read_checkpoint(checkpoint)[0]["step"]
-        raise FitStopped(step, checkpoint) from error
+        step = read_checkpoint(checkpoint)[0]["step"]
+        raise TrainingStopped(step, checkpoint) from error
     except TrainingError:
-        if not resume:  # the run diverged: it would do so again from its checkpoint
+        if not resume:  # the run diverged, and would diverge again from its checkpoint
             checkpoint.unlink(missing_ok=True)
         raise
 
@@ -126,25 +115,30 @@ def _split_rows(n_rows: int, test_size: float, seed: int) -> tuple[np.ndarray, n
     """Row numbers to fit on and to test on, in the order of the table."""
     order = np.random.default_rng(seed).permutation(n_rows)
     n_test = round(test_size * n_rows)
+    if n_test and n_rows - n_test < _MIN_ROWS:
+        raise NkcmeError(
+            f"a test size of {test_size:g} holds out {n_test} of {n_rows} rows, and a fit needs at "
+            f"least {_MIN_ROWS}; choose a smaller --test-size, or 0 for none"
+        )
     return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 
 def _check_checkpoint(checkpoint: Path, resume: bool) -> None:
-    """Refuse a checkpoint that is not as expected, or that could not be written."""
+    """Refuse a missing or unexpected checkpoint, and a path that cannot be written."""
     exists = os.path.lexists(checkpoint)
     if resume and not exists:
         raise NkcmeError(f"nothing to resume: there is no {checkpoint}; run without --resume")
     if exists and not resume:
         raise NkcmeError(
-            f"{checkpoint} is left of a fit that was stopped; add --resume to go on from it, or "
-            "delete it to start afresh"
+            f"{checkpoint} was left by a fit that was stopped; add --resume to continue it, or "
+            "delete the file to start again"
         )
-    if not checkpoint.parent.exists():  # that it can be made, the model's place has shown
+    if not checkpoint.parent.exists():  # check_destination has shown that it can be made
         return
     try:
         with tempfile.TemporaryFile(dir=checkpoint.parent):
             pass
     except OSError as error:
         raise NkcmeError(
-            f"{checkpoint} cannot be written ({error.strerror}); choose another place for the model"
+            f"{checkpoint} cannot be written ({error.strerror}); choose another --out"
         ) from error

@@ -1,4 +1,4 @@
-"""What `nkcme info` does."""
+"""The command `nkcme info`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import jax
 
 from nkcme.estimators import NKCME, load
-from nkcme.model_files.files import read_header
+from nkcme.model_files import read_header
 
 
 def describe_model(model_path: Path) -> dict[str, Any]:
-    """What a model file says of itself."""
+    """A model's columns, target, size and parameters."""
     model = load(model_path)
     described = {
         "model": str(model_path),

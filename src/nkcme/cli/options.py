@@ -7,6 +7,12 @@ from typing import Annotated
 import typer
 
 Seed = Annotated[
-    int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same seed, the same result.")
+    int,
+    typer.Option(
+        metavar="N",
+        min=0,
+        max=2**32 - 1,
+        help="Random seed: the same seed gives the same result on the same machine.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -1,4 +1,4 @@
-"""What `nkcme predict` does."""
+"""The command `nkcme predict`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nkcme.cli.opening import Note, features, load_one_output
+from nkcme.cli.loading import Note, load_one_output, read_features
 from nkcme.errors import NkcmeError
-from nkcme.tables.files import read_table, to_frame
+from nkcme.tables.files import to_frame
 
 
 def predict_table(
@@ -21,7 +21,7 @@ def predict_table(
     seed: int = 0,
     note: Note,
 ) -> Any:
-    """A frame with the predicted mean of each row of a table, and what else was asked for."""
+    """A frame with the predicted mean of each row of a table, and the columns requested."""
     if not all(0 <= level <= 1 for level in quantiles):
         raise NkcmeError(
             f"quantiles must lie between 0 and 1; got {', '.join(map(str, quantiles))}"
@@ -29,7 +29,7 @@ def predict_table(
     if interval is not None and not 0 < interval < 1:
         raise NkcmeError(f"the interval's coverage must lie between 0 and 1; got {interval:g}")
     model = load_one_output(model_path)
-    X = features(model, read_table(table), note)
+    X = read_features(model, table, note)
     columns = {"mean": model.predict(X).reshape(-1)}
     if quantiles:
         values = model.predict_quantiles(X, list(quantiles))
@@ -38,6 +38,6 @@ def predict_table(
         lower, upper = model.predict_interval(X, interval).T
         columns |= {f"lower_{interval!r}": lower, f"upper_{interval!r}": upper}
     if samples:
-        draws = model.sample(X, samples, random_state=seed)
-        columns |= {f"sample_{i}": draw for i, draw in enumerate(draws, start=1)}
+        drawn = model.sample(X, samples, random_state=seed)
+        columns |= {f"sample_{i}": sample for i, sample in enumerate(drawn, start=1)}
     return to_frame(columns)

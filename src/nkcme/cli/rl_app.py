@@ -1,4 +1,4 @@
-"""The arguments of `nkcme rl`; what its commands do is in `nkcme.cli.agents`."""
+"""The arguments of `nkcme rl`. Each command is in its own file, `nkcme.cli.rl_train` and so on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from nkcme.cli.options import AsJson, Seed
-from nkcme.cli.running import STOPPED, numbers, say
+from nkcme.cli.running import STOPPED, numbers, print_note
 
-rl = typer.Typer(help="Agents that foresee the whole distribution of their return.")
+rl = typer.Typer(help="Train and score agents that predict return distributions.")
 
 AgentsPath = Annotated[
     Path, typer.Argument(metavar="DIR", help="A directory that `nkcme rl train` wrote.")
@@ -26,8 +26,8 @@ Risk = Annotated[
     float | None,
     typer.Option(
         metavar="SHARE",
-        help="Choose actions by the mean of this worst share of returns, such as 0.1.",
-        show_default="by the mean of all",
+        help="Choose actions by the mean of the worst share of returns, such as 0.1.",
+        show_default="by the mean return",
     ),
 ]
 
@@ -45,51 +45,56 @@ def rl_train(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="The directory to save the agents in; agents there are replaced.",
+            help="The directory to save the agents in; existing agents are replaced.",
             show_default="ENV-AGENT",
         ),
     ] = None,
     agent: Annotated[
         str, typer.Option(metavar="NAME", help="fuse, single, c51, mmdqn or dqn.")
     ] = "fuse",
-    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps of each agent.")] = 50_000,
+    steps: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10**9, help="Steps of each agent.")
+    ] = 50_000,
     seeds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many agents, side by side.")
+        int,
+        typer.Option(metavar="N", min=1, max=10_000, help="Number of agents, trained together."),
     ] = 1,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**31, help="The first agent's seed.")
     ] = 0,
     preset: Annotated[
-        str, typer.Option(metavar="NAME", help="Our recipe or the paper's: tuned or paper.")
+        str, typer.Option(metavar="NAME", help="tuned, our settings; or paper, the paper's.")
     ] = "tuned",
     support: Annotated[
         str,
         typer.Option(
             metavar="LOW,HIGH",
-            help="The lowest and highest return, as --support=-10,10.",
-            show_default="of the preset",
+            help="The lowest and highest return, as in --support=-10,10.",
+            show_default="that of the preset",
         ),
     ] = "",
     backend: Backend = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Where to keep the state.", show_default="DIR.checkpoint"
+            metavar="FILE",
+            help="Where to keep the training state.",
+            show_default="DIR.checkpoint",
         ),
     ] = None,
     json: AsJson = False,
 ) -> None:
     """Train agents in an environment.
 
-    Leaves in DIR the agents, a picture of their curves and a report. The state of training is kept
-    in DIR.checkpoint until then, so a training that was stopped in any way goes on with the same
-    command and gives the agents it would have given; one through Gymnasium cannot, and keeps what
-    was learned.
+    Writes the agents, a plot of their learning curves and a report to DIR. Until then, the state of
+    training is kept in DIR.checkpoint: a run that was stopped continues with the same command and
+    gives the same agents. A run through Gymnasium cannot be continued; when stopped, it saves the
+    agents as they are.
     """
     limits = numbers(support, "--support", "-10,10") if support else None
     from nkcme.cli import display
-    from nkcme.cli.agents import train_agents
-    from nkcme.cli.fit import FitStopped
+    from nkcme.cli.rl_train import train_agents
+    from nkcme.cli.stopping import TrainingStopped
 
     try:
         result = train_agents(
@@ -102,14 +107,14 @@ def rl_train(
             backend=backend,
             support=limits,
             checkpoint=checkpoint,
-            note=say,
+            note=print_note,
         )
-    except FitStopped as stop:
-        say(f"{stop}; to go on: {shlex.join(['nkcme', *context.obj])}")
+    except TrainingStopped as stop:
+        print_note(f"{stop}; to continue: {shlex.join(['nkcme', *context.obj])}")
         raise SystemExit(STOPPED) from stop
     display.show_json(result) if json else display.show_training(result)
     if result["interrupted"]:
-        say(f"stopped by Ctrl-C at step {result['steps']}; what was learned is saved")
+        print_note(f"stopped by Ctrl-C at step {result['steps']}; the agents are saved as they are")
         raise SystemExit(STOPPED)
 
 
@@ -117,19 +122,19 @@ def rl_train(
 def rl_eval(
     agents: AgentsPath,
     episodes: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Episodes of each agent.")
+        int, typer.Option(metavar="N", min=1, max=10**6, help="Episodes of each agent.")
     ] = 100,
     backend: Backend = None,
     risk: Risk = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Let trained agents play, and score them.
+    """Score trained agents.
 
-    Every action is the best the agent knows, and all agents play from the same starts.
+    Every agent plays episodes from the same starts, without exploration.
     """
     from nkcme.cli import display
-    from nkcme.cli.agents import evaluate_agents
+    from nkcme.cli.rl_eval import evaluate_agents
 
     result = evaluate_agents(agents, n_episodes=episodes, backend=backend, risk=risk, seed=seed)
     display.show_json(result) if json else display.show_episodes(result)
@@ -155,15 +160,15 @@ def rl_watch(
     risk: Risk = None,
     seed: Seed = 0,
 ) -> None:
-    """Film an episode with the returns the agent foresees.
+    """Film an episode with the predicted returns.
 
-    Beside each picture is the distribution of the return of every action, the chosen one in blue.
+    Beside each frame are the return distributions of all actions, the chosen one in blue.
     """
-    from nkcme.cli.agents import watch_agent
+    from nkcme.cli.rl_watch import watch_agent
 
     made = watch_agent(agents, out, number=agent_number, seed=seed, risk=risk)
     print(
-        f"Wrote {made['film']}: {made['steps']} steps of agent {made['agent']}, "
+        f"Wrote {made['animation']}: {made['steps']} steps of agent {made['agent']}, "
         f"return {made['return']:.4g}"
     )
 
@@ -175,12 +180,12 @@ def rl_report(
         Path, typer.Option("--out", "-o", metavar="FILE", help="The HTML file to write.")
     ],
 ) -> None:
-    """Write a page on how agents learned and play.
+    """Write an HTML page on how agents learned and play.
 
-    Curves, returns, settings, and what the best agent foresees beside what came. The HTML page
-    needs no network and nothing beside it.
+    Learning curves, returns, settings, and the returns that the best agent predicts beside those
+    observed. The page is one file that works without a network.
     """
-    from nkcme.cli.agents import report_agents
+    from nkcme.cli.rl_report import report_agents
 
-    report_agents(agents, out, say)
+    report_agents(agents, out, print_note)
     print(f"Wrote {out}")

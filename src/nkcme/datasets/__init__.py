@@ -1,17 +1,24 @@
-"""Data to try the library on: toy problems whose truth is known, and the UCI tables."""
+"""Data sets: toy problems with a known true distribution, and the UCI tables."""
 
 from nkcme.datasets.plane import PLANE, load_plane
-from nkcme.datasets.toy import TOYS, Toy, load_toy
-from nkcme.datasets.uci import UCI, UciSet, UciTable, load_uci
+from nkcme.datasets.problem import Problem, Toy
+from nkcme.datasets.toy import TOYS, evaluate_was1, load_toy, was1_floor
+from nkcme.datasets.uci import UCI, fetch_uci, find_uci, load_uci
+from nkcme.datasets.uci_formats import UciSet, UciTable
 
 __all__ = [
     "PLANE",
     "TOYS",
     "UCI",
+    "Problem",
     "Toy",
     "UciSet",
     "UciTable",
+    "evaluate_was1",
+    "fetch_uci",
+    "find_uci",
     "load_plane",
     "load_toy",
     "load_uci",
+    "was1_floor",
 ]

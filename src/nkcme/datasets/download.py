@@ -1,8 +1,7 @@
-"""Downloads that are verified before they count, and go on where they broke off.
+"""Verified downloads that resume where they were interrupted. The only module that imports pooch.
 
-Alone in knowing pooch, which keeps the order of things: a download goes to a temporary name, its
-hash is checked, and only then it gets its own name. What pooch does not do is to resume, so it is
-given a downloader that does.
+pooch downloads to a temporary name, checks the hash, and only then moves the file to its own name.
+It cannot resume, so it gets a downloader that can.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from rich.progress import Progress as RichProgress
 from nkcme.errors import DataError
 from nkcme.training.progress import Bar
 
-# Bytes written at a time. What is short of it when a connection breaks is lost, so it is small.
+# Bytes written at a time. An incomplete chunk is lost when a connection breaks, so it is small.
 _CHUNK = 4096
 
-#: Told of bytes received and, where the server says, of how many there will be.
+#: Receives the number of bytes so far and, if the server sends it, the size of the file.
 OnBytes = Callable[[int, int | None], object]
 
 
 def download(
     url: str, path: Path, sha256: str | None, *, timeout: float, on_bytes: OnBytes, session: Any
 ) -> None:
-    """Bring a file to ``path``, where it appears whole and verified or not at all.
+    """Download a file to ``path``, where it appears complete and verified or not at all.
 
-    What came before a connection broke stays in ``path`` + ``.part``, and the next call asks only
-    for the rest. Without a hash the caller must check the file.
+    When a connection breaks, the bytes received are kept in ``path`` + ``.part``, and the next call
+    requests only the rest. Without a hash the caller must check the file.
     """
     import pooch
     import requests
@@ -49,20 +48,20 @@ def download(
     except requests.RequestException as error:
         why = _why(error, timeout)
         kept = fetcher.part.stat().st_size if fetcher.part.exists() else 0
-        advice = f"{kept:,} bytes are kept; try again to go on" if kept else "try again later"
+        advice = f"{kept:,} bytes are kept; try again to continue" if kept else "try again later"
         raise DataError(f"the download of {url} failed: {why}; {advice}") from None
     except PermissionError:
         raise DataError(f"cannot write in {path.parent}: permission denied") from None
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from None
-    except ValueError:  # pooch's word for a hash that differs; it has deleted what came
+    except ValueError:  # raised by pooch when the hash differs; it has deleted the file
         raise DataError(
             f"{url} is not the published file: its sha256 is not {sha256}; nothing was kept"
         ) from None
 
 
 def part_of(path: Path) -> Path:
-    """Where the beginning of a download that broke off is kept."""
+    """Where the beginning of an interrupted download is kept."""
     return path.with_name(path.name + ".part")
 
 
@@ -70,7 +69,7 @@ def part_of(path: Path) -> Path:
 def open_session() -> Iterator[Any]:
     """A connection for many downloads."""
     try:
-        import pooch  # noqa: F401  asked for here, before anything is made on disk
+        import pooch  # noqa: F401  imported here, before anything is made on disk
         import requests
     except ImportError:
         raise DataError(
@@ -82,10 +81,10 @@ def open_session() -> Iterator[Any]:
 
 
 class ResumingDownloader:
-    """What pooch calls to bring a URL to its temporary file: through a part that outlives failure.
+    """Downloads a URL to the temporary file of pooch, through a partial file that survives failure.
 
-    The part is handed over when complete. Should pooch then find that its hash is wrong it is
-    deleted, so a part that was altered never meets a second try.
+    The partial file is handed over when complete. If its hash is wrong, pooch deletes it, so an
+    altered partial file is not used again.
     """
 
     def __init__(self, part: Path, timeout: float, on_bytes: OnBytes, session: Any):
@@ -100,31 +99,32 @@ class ResumingDownloader:
                 self.part.unlink(missing_ok=True)
                 self._receive(url)
             os.replace(self.part, output_file)
-        finally:  # a server that went silent before the first byte leaves nothing to keep
+        finally:  # without a first byte there is nothing to keep
             with suppress(OSError):
                 if self.part.stat().st_size == 0:
                     self.part.unlink()
 
     def _receive(self, url: str) -> bool:
-        """Bring what the part lacks; False if what it holds is no beginning of the file."""
+        """Receive the missing bytes; False if the partial file is not a beginning of the file."""
         kept = self.part.stat().st_size if self.part.exists() else 0
-        # Bytes are counted, so the file must come as it is and not compressed on the way.
+        # Bytes are counted, so the server must not compress the file.
         headers = {"Accept-Encoding": "identity"}
         if kept:
             headers["Range"] = f"bytes={kept}-"
         with self._session.get(
             url, headers=headers, stream=True, timeout=self._timeout
         ) as response:
-            if kept and response.status_code == 416:  # nothing begins there: all is here, or more
+            if kept and response.status_code == 416:  # nothing begins there: complete, or too long
                 return response.headers.get("Content-Range") == f"bytes */{kept}"
             response.raise_for_status()
             resumes = response.status_code == 206
             if resumes and _range_start(response.headers.get("Content-Range", "")) != kept:
                 return False
-            received = kept if resumes else 0  # a server that ignores Range sends all of it
+            received = kept if resumes else 0  # a server that ignores Range sends the whole file
             length = response.headers.get("Content-Length", "")
             total = received + int(length) if length.isdecimal() else None
-            with open(self.part, "ab" if resumes else "wb") as file:
+            # Unbuffered, so that a killed download keeps every chunk it has received.
+            with open(self.part, "ab" if resumes else "wb", buffering=0) as file:
                 for chunk in response.iter_content(_CHUNK):
                     file.write(chunk)
                     received += len(chunk)
@@ -138,18 +138,18 @@ def _range_start(content_range: str) -> int | None:
 
 
 def _why(error: Exception, timeout: float) -> str:
-    """What happened, without the chain of objects that requests prints."""
+    """The reason for a failure, without the chain of objects that requests prints."""
     text = str(error)
     if "timed out" in text:
         return f"no answer within {timeout:g} s"
     if "IncompleteRead" in text or "prematurely" in text:
-        return "the connection broke off"
+        return "the connection was interrupted"
     return f"no connection ({type(error).__name__})"
 
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """pooch announces each file on standard error, where we show a bar."""
+    """Silence pooch, which announces each file on standard error, where the progress bar is."""
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:

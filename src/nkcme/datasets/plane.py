@@ -1,18 +1,15 @@
-"""Three conditionals of two outputs with their exact truth: a ring, a banana, a mixture.
+"""Three problems of two outputs with a known true distribution: a ring, a banana, a mixture.
 
-In each it is the dependence between the two outputs that moves with x; what one output does alone
-says little. They are to several outputs what `nkcme.datasets.toy` is to one.
+In each, the dependence between the two outputs varies with x more than their marginals.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from nkcme.datasets.toy import Problem
+from nkcme.datasets.mixture import FloatArray
+from nkcme.datasets.problem import Problem
 from nkcme.errors import NkcmeError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -107,8 +104,8 @@ def _banana(x: FloatArray) -> Banana:
 
 
 def _mixture(x: FloatArray) -> Lobes:
-    """Three lobes that go round by a third of a turn and change places in weight, and whose
-    outputs' correlation goes from -0.9 to 0.9."""
+    """Three lobes that rotate by a third of a turn while their weights vary and the correlation
+    of the outputs goes from -0.9 to 0.9."""
     turn = np.pi / 3 * x[..., None] + 2 * np.pi / 3 * np.arange(3)
     weights = 1 + 0.75 * np.cos(2 * turn)
     correlations = np.broadcast_to(0.9 * np.sin(np.pi / 2 * x[..., None]), weights.shape)
@@ -121,17 +118,36 @@ def _mixture(x: FloatArray) -> Lobes:
 
 
 PLANE: dict[str, Problem] = {
-    problem.name: problem
-    for problem in (
-        Problem("ring", (-1.0, 1.0), _ring),
-        Problem("banana", (-1.0, 1.0), _banana),
-        Problem("mixture", (-1.0, 1.0), _mixture),
-    )
+    "ring": Problem("ring", (-1.0, 1.0), _ring),
+    "banana": Problem("banana", (-1.0, 1.0), _banana),
+    "mixture": Problem("mixture", (-1.0, 1.0), _mixture),
 }
 
 
 def load_plane(name: str) -> Problem:
-    """The problem of two outputs of this name."""
+    """Get a problem of two outputs by its name.
+
+    Parameters
+    ----------
+    name
+        ring, banana or mixture: a key of `PLANE`.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    NkcmeError
+        If no problem has this name.
+
+    Examples
+    --------
+    >>> from nkcme.datasets import load_plane
+    >>> X, Y = load_plane("ring").make(n=100, seed=0)
+    >>> Y.shape
+    (100, 2)
+    """
     if name not in PLANE:
         raise NkcmeError(
             f"no problem of two outputs is named {name!r}; there are {', '.join(PLANE)}"

@@ -96,7 +96,7 @@ def load(path: str | Path) -> ConditionalEstimator:
     ModelFileError
         If anything in the file is not as `save` writes it.
     """
-    from nkcme.model_files.files import read_model  # needs safetensors, which not all machines have
+    from nkcme.model_files import read_model  # needs safetensors, which not all machines have
 
     config, arrays = read_model(path)
     name = config.get("estimator")

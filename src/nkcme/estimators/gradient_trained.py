@@ -158,7 +158,7 @@ class GradientTrainedEstimator(ConditionalEstimator):
         )
 
     def _checkpoint_file(self) -> Checkpoint:
-        from nkcme.model_files.files import CheckpointFile  # needs safetensors
+        from nkcme.model_files import CheckpointFile  # needs safetensors
 
         assert self.checkpoint is not None
         return CheckpointFile(Path(self.checkpoint))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.tables.encoding import TableEncoder, TargetScaler
-from nkcme.training.named_arrays import need_array as need_array
+from nkcme.tables.encoding import TableEncoder
+from nkcme.tables.target import TargetScaler
 
 if TYPE_CHECKING:
     from nkcme.estimators.base import ConditionalEstimator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def save_estimator(estimator: ConditionalEstimator, path: str | Path) -> None:
     """Write a fitted estimator to a model directory."""
-    from nkcme.model_files.files import write_model  # needs safetensors
+    from nkcme.model_files import write_model  # needs safetensors
 
     learned, arrays = estimator._learned()
     parameters = estimator.get_params(deep=False)

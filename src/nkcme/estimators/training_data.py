@@ -9,20 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
-from nkcme.tables.encoding import (
-    TableEncoder,
-    TargetScaler,
-    as_target,
-    checked_weight,
-    repetitions,
-)
+from nkcme.tables.encoding import TableEncoder
+from nkcme.tables.sample_weights import checked_weight, repetitions
+from nkcme.tables.target import TargetScaler, as_target
 
 
 class Encoded(NamedTuple):
@@ -128,8 +123,7 @@ def _encode_validation(
 
 def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """X after scikit-learn's checks, as far as they apply to tables of mixed types."""
-    if not issparse(X):
-        Table.read(X, "X")  # raises in one line where X is no table
+    Table.read(X, "X")  # raises in one line where X is no table
     if hasattr(X, "columns") or hasattr(X, "__dataframe__"):
         if reset:
             validate_data(estimator, X, skip_check_array=True)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whenever the power fails."""
+"""Files that appear whole or not at all, even if the power fails."""
 
 import errno
 import os
@@ -10,10 +10,10 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path, partial: Path) -> Iterator[BinaryIO]:
-    """A new file to write at ``partial``, which takes the place of ``path`` once it is on the disk.
+    """Open a new file at ``partial``, which replaces ``path`` once it is written to disk.
 
-    Should writing fail it is removed again, and what was at ``path`` stays. To know that the new
-    file stays too when the power fails next, `fsync_directory`.
+    If writing fails, ``partial`` is removed and ``path`` stays as it was. Call `fsync_directory`
+    afterwards to make the replacement itself survive a power failure.
     """
     partial.unlink(missing_ok=True)
     try:
@@ -34,14 +34,14 @@ def write_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[BinaryIO]:
-    with open(path, "xb") as file:  # "x": a link that someone put there is not followed
+    with open(path, "xb") as file:  # "x": an existing link is not followed
         yield file
         file.flush()
         os.fsync(file.fileno())
 
 
 def fsync_directory(directory: Path) -> None:
-    """Make renames durable, where the system has a way to (Windows and some mounts do not)."""
+    """Make renames durable, where the system can (Windows and some mounts cannot)."""
     if os.name == "nt":
         return
     descriptor = os.open(directory, os.O_RDONLY)

@@ -1,7 +1,7 @@
-"""JSON that says one thing only, and bounds on what reading it may cost.
+"""JSON without ambiguity, and limits on what reading it may cost.
 
-No key twice, no NaN or infinity, no key but text, no deep nesting, no millions of values: what one
-program writes every other reads alike, and a small hostile file costs little memory, time or stack.
+No repeated keys, no NaN or infinity, only text as keys, no deep nesting, no millions of values:
+every program reads the same values, and a small hostile file costs little memory, time or stack.
 """
 
 import json
@@ -14,7 +14,7 @@ MAX_VALUES = 1_000_000
 MAX_DIGITS = 300  # any such integer still fits a float
 
 # Possessive, and without need of the closing quote: the scan never goes back, so its time is
-# linear and its memory constant, whatever the file says.
+# linear and its memory constant for any input.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
 
 
@@ -27,7 +27,7 @@ def dumps(document: Any, indent: int | None = None) -> bytes:
 
 
 def loads(data: bytes) -> Any:
-    """The document of a text; ValueError says what is not strict about it."""
+    """The document of a text; a ValueError describes what is not strict."""
     depth = values = 0
     for token in _TOKEN.finditer(data):
         character = data[token.start()]
@@ -45,7 +45,7 @@ def loads(data: bytes) -> Any:
 
 
 def _require_text_keys(value: Any) -> None:
-    """Refuse other keys: JSON would turn 1 into "1" without a word."""
+    """Refuse other keys: JSON would silently turn 1 into "1"."""
     if isinstance(value, dict):
         if other := [key for key in value if not isinstance(key, str)]:
             raise TypeError(f"the key {other[0]!r} where only text can be one")

@@ -34,7 +34,7 @@ _ACTIONS = {
     "Acrobot-v1": ("torque −1", "no torque", "torque +1"),
     "MountainCar-v0": ("push left", "coast", "push right"),
     "LunarLander-v3": ("nothing", "left engine", "main engine", "right engine"),
-    "TwoRoads": ("valley", "pass"),
+    "RiskyPath": ("safe", "risky"),
 }
 
 

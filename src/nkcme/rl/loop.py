@@ -66,7 +66,7 @@ def train(
     seeds
         The seed of each agent, or their number n for the seeds 0 to n - 1.
     checkpoint
-        Keeps the state of the run after each chunk, as `nkcme.model_files.files.CheckpointFile`
+        Keeps the state of the run after each chunk, as `nkcme.model_files.CheckpointFile`
         does. A checkpoint of the same run is resumed and gives the same bits as an uninterrupted
         run. Gymnasium environments cannot be saved and take no checkpoint.
     progress

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from nkcme.distributions.base import Distribution
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.model_files import files as persistence
+from nkcme.model_files import read_model, write_model
 from nkcme.networks import MLP
 from nkcme.parameter_checks import need_whole
 from nkcme.rl import learner as learning
@@ -196,7 +196,7 @@ class Result:
             "interrupted": self.interrupted,
         }
         arrays = named_arrays(eqx.filter(self.networks, eqx.is_array), _NETWORK)
-        persistence.write_model(path, config, arrays | self.curve.as_arrays())
+        write_model(path, config, arrays | self.curve.as_arrays())
 
 
 @partial(jax.jit, static_argnums=0)
@@ -228,7 +228,7 @@ def load(path: str | os.PathLike[str]) -> Result:
     >>> from nkcme import rl
     >>> agents = rl.load("cartpole")  # doctest: +SKIP
     """
-    config, arrays = persistence.read_model(path)
+    config, arrays = read_model(path)
     if config.get("estimator") != "rl":
         raise ModelFileError(
             f"{str(path)!r}: expected agents, found a model of {config.get('estimator')!r}; load "

@@ -1,1 +1,1 @@
-"""Tables."""
+"""Tables: reading them from frames and files, and encoding them as arrays."""

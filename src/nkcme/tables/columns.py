@@ -1,7 +1,7 @@
-"""Tables of anything, read a column at a time.
+"""Tables of any kind, read one column at a time.
 
 A table is a pandas, polars or pyarrow frame, an array, or a list of rows. A `RawColumn` is one of
-its columns as it came, and says what its values are: numbers, booleans, categories or nothing.
+its columns as given; its `kind` is numeric, boolean, category or empty.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 import numbers
+import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,24 +20,29 @@ from typing import Any, Literal
 
 import narwhals.stable.v1 as nw
 import numpy as np
+from scipy.sparse import issparse
 
 from nkcme.errors import TableError
 
 MAX_COLUMNS = 100_000
 
-_MISSING_TYPES = ("NAType", "NaTType")  # pandas' own, told by name as pandas is not imported here
+_MISSING_TYPES = ("NAType", "NaTType")  # of pandas; by name, as pandas is not imported here
 _DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _NEEDED = "expected numbers, booleans or text"
+
+#: A calendar date, alone or with a time behind it. Compact forms such as 20240131 are left out:
+#: they may as well be codes.
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}.*)?")
 
 Kind = Literal["numeric", "boolean", "category", "empty"]
 
 
 @dataclass(frozen=True)
 class RawColumn:
-    """One column as it came: an array of booleans, of numbers, or of Python objects.
+    """One column as given: an array of booleans, of numbers, or of Python objects.
 
-    ``where`` names it in messages. ``declared`` says that its type is a categorical one, so that
-    even numbers in it are names of categories.
+    ``where`` names it in messages. ``declared`` is true for a column of a categorical type, in
+    which even numbers are names of categories.
     """
 
     where: str
@@ -59,10 +65,7 @@ class RawColumn:
         if kind in "Mm":
             raise TableError(_dates_refused(where))
         if array.ndim != 1 or kind not in "biufOUT":
-            why = ". Complex data not supported" if kind == "c" else ""  # scikit-learn's words
-            raise TableError(
-                f"{where} holds {array.dtype} values, {_NEEDED}{why}; convert or drop it"
-            )
+            raise TableError(f"{where} holds {array.dtype} values, {_NEEDED}; convert or drop it")
         return cls(where, array.astype(object) if kind in "UT" else array)
 
     @cached_property
@@ -75,12 +78,12 @@ class RawColumn:
 
     @cached_property
     def kind(self) -> Kind:
-        """What the present values are; values no column may hold are refused."""
+        """The kind of the present values; values of other types are refused."""
         if self.missing.all():
             return "empty"
         if self.array.dtype.kind != "O":
             return "boolean" if self.array.dtype.kind == "b" else "numeric"
-        types = {type(value) for value in self.array[~self.missing]}
+        types = {type(value) for value in self.present}
         families = {_family(value_type) for value_type in types}
         if None in families and not self.declared:
             foreign = next(value_type for value_type in types if _family(value_type) is None)
@@ -92,6 +95,17 @@ class RawColumn:
         if families & {None, "category"}:
             return "category"
         return "boolean" if families == {"boolean"} else "numeric"
+
+    def refuse_dates(self) -> None:
+        """Refuse text in which every present value is an ISO 8601 date or date-time."""
+        if self.declared or self.kind != "category":
+            return
+        if all(isinstance(value, str) and _is_iso_date(value) for value in self.present):
+            raise TableError(_dates_refused(self.where))
+
+    @property
+    def present(self) -> np.ndarray:
+        return self.array[~self.missing]
 
     def rows(self, keep: np.ndarray) -> RawColumn:
         return RawColumn(self.where, self.array[keep], self.declared)
@@ -115,23 +129,29 @@ class RawColumn:
         return values
 
     def labels(self) -> list[str | None]:
-        """The text of each value, None where missing."""
+        """The text of each value, None where missing; values of foreign types are refused."""
+        if self.kind == "empty":
+            return [None] * len(self.array)
         pairs = zip(self.array, self.missing, strict=True)
         return [None if missing else _label(value) for value, missing in pairs]
 
     def first_text(self) -> tuple[int, Any]:
-        """The first value that is no number: its row and itself."""
-        rows = np.flatnonzero(~self.missing)
-        return next(
+        """The row and the value of the text that kept a column from being numeric.
+
+        That is the first text that cannot be read as a number, such as "n/k" in a column of
+        numbers which are text because of it; else the first text.
+        """
+        texts = [
             (int(row), self.array[row])
-            for row in rows
+            for row in np.flatnonzero(~self.missing)
             if _family(type(self.array[row])) not in ("numeric", "boolean")
-        )
+        ]
+        return next((pair for pair in texts if not reads_as_number(pair[1])), texts[0])
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of at least one row and one column, read a column at a time."""
+    """A table of at least one row and one column, read one column at a time."""
 
     names: tuple[str, ...] | None
     n_rows: int
@@ -181,6 +201,10 @@ def read_columns(data: Any, what: str) -> RawColumn | Table:
 
 def _opened(data: Any, what: str) -> Any:
     """``data`` as a narwhals frame or series where it is one, else as an array."""
+    if issparse(data):
+        raise TableError(
+            f"{what} is a sparse matrix, expected a dense table; pass {what}.toarray() instead"
+        )
     if isinstance(data, np.ma.MaskedArray):
         raise TableError(f"{what} is a masked array; pass {what}.filled(np.nan) instead")
     try:
@@ -200,11 +224,16 @@ def _opened(data: Any, what: str) -> Any:
     try:
         array = np.asarray(data)
         if array.dtype.kind in "US" and not isinstance(data, np.ndarray):
-            array = np.array(data, dtype=object)  # a list's numbers stay numbers beside text
+            array = np.array(data, dtype=object)  # numbers in a list stay numbers beside text
     except (TypeError, ValueError) as error:
         raise TableError(
             f"{what} cannot be read as an array ({_one_line(error)}); pass rows of equal length"
         ) from error
+    if array.dtype.kind == "c":
+        raise TableError(  # scikit-learn expects these words
+            f"{what} holds complex numbers, {_NEEDED}. Complex data not supported; pass its real "
+            "and imaginary parts as columns"
+        )
     return array
 
 
@@ -220,7 +249,7 @@ def _text_names(frame: nw.DataFrame, what: str) -> tuple[str, ...] | None:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN of any type, and pandas' own marks."""
+    """Whether a value is None, NaN of any type, or a missing value of pandas."""
     if isinstance(value, (float, np.floating, Decimal)):
         return bool(value != value)
     return value is None or type(value).__name__ in _MISSING_TYPES
@@ -237,15 +266,35 @@ def _family(value_type: type) -> Literal["numeric", "boolean", "category"] | Non
 
 
 def as_float(value: Any) -> float:
-    """Of any number; infinite where it is beyond the range."""
+    """Any number as a float; infinite where it is out of range."""
     try:
         return float(value)
     except OverflowError:  # an integer beyond the range of float64
         return math.inf
 
 
+def reads_as_number(text: Any) -> bool:
+    """Whether text can be converted to a float."""
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _is_iso_date(text: str) -> bool:
+    text = text.strip()
+    if not _ISO_DATE.fullmatch(text):
+        return False
+    try:
+        datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _label(value: Any) -> str:
-    """The text a category is known by; 1.0 is "1", as a missing value turns integers to floats."""
+    """The text of a category; 1.0 is "1", because missing values turn integers into floats."""
     if isinstance(value, (float, np.floating)) and value.is_integer() and abs(float(value)) < 2**53:
         return str(int(value))
     return str(value)

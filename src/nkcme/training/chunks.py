@@ -27,7 +27,7 @@ _STATE = "state"
 
 
 class Checkpoint(Protocol):
-    """A place that keeps the state of a run; see `nkcme.model_files.files.CheckpointFile`.
+    """A place that keeps the state of a run; see `nkcme.model_files.CheckpointFile`.
 
     ``str(checkpoint)`` is its path, for messages.
     """

@@ -6,7 +6,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import nkcme
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.model_files.files import read_model, write_model
+from nkcme.model_files import read_model, write_model
 from support.nkcme_models import line, quick
 
 

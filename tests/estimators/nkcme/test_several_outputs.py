@@ -9,7 +9,7 @@ from nkcme import NKCME, load, presets
 from nkcme.datasets.plane import load_plane
 from nkcme.errors import ModelFileError
 from nkcme.metrics import energy_score
-from nkcme.model_files.files import read_model, write_model
+from nkcme.model_files import read_model, write_model
 from support.tiny_estimators import small_recipe
 
 SMALL = presets.QUICK | {

@@ -50,7 +50,7 @@ def test_it_learns_a_gaussian_up_to_its_entropy(fitted):
 def test_an_interrupted_fit_resumes_to_the_same_bits(fitted, tmp_path, monkeypatch):
     x, y, _ = linear_gaussian(2000, 0)
     resumed = SplineFlow(**PARAMETERS, checkpoint=tmp_path / "state")
-    from nkcme.model_files.files import CheckpointFile
+    from nkcme.model_files import CheckpointFile
 
     save = CheckpointFile.save
 

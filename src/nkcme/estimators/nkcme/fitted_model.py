@@ -11,7 +11,7 @@ from nkcme.distributions.embedding import Embedding, summing_to_one
 from nkcme.estimators.nkcme.ensemble import Ensemble
 from nkcme.estimators.nkcme.location_model import Location, LocationModel
 from nkcme.estimators.nkcme.uncertainty import Uncertainty, disagreement
-from nkcme.tables.encoding import TargetScaler
+from nkcme.tables.target import TargetScaler
 
 
 class FittedModel(NamedTuple):

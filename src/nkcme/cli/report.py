@@ -1,0 +1,16 @@
+"""The command `nkcme report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nkcme.cli.loading import Note, load_with_truth
+from nkcme.report.model_report import write_report
+
+
+def report_table(
+    model_path: Path, table: Path, target: str | None, path: Path, *, note: Note
+) -> None:
+    """Write the report of a model on a table that holds the target too."""
+    model, X, y, name = load_with_truth(model_path, table, target, note)
+    write_report(model, X, y, path, target=name)

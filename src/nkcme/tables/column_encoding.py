@@ -1,0 +1,220 @@
+"""What one column of X becomes: standardised numbers, or one 0/1 output per category.
+
+* Numbers and booleans: one output, standardised. A missing value is set to the training mean, and
+  an extra 0/1 output marks it where training had missing values too. A column that never varied in
+  training carries no information, so it is always encoded as 0.
+* Categories, text, and mixtures of numbers and text: one 0/1 output for each of the most frequent
+  categories, compared by their text. Rare and unseen categories are all zeros. Missing is a
+  category too where training had it.
+* A column without any value in training: one output, always 0.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from nkcme.errors import TableError
+from nkcme.tables.columns import Kind, RawColumn, shown
+from nkcme.tables.config_checks import check, check_keys, finite_number
+from nkcme.tables.standardisation import FLOAT32_MAX, moments, standardised
+
+MAX_CATEGORIES = 50
+MAX_STANDARDISED = 1e6
+"""Standardised inputs are clipped here: a network learns nothing a million deviations away."""
+
+#: A column in which more than this share of the training rows had a rare category gives no
+#: warning when a new table has many unknown ones: that is what training looked like.
+_MANY_RARE = 0.1
+
+_WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))\.0*")
+
+
+@dataclass(frozen=True)
+class UnknownCategories:
+    """The rows of one column of a new table that hold categories unknown to the model."""
+
+    column: str
+    n_unknown: int
+    n_present: int
+    example: str
+    is_surprising: bool
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_unknown} of {self.n_present} rows of {self.column} hold categories unknown "
+            f"to the model, such as {shown(self.example)}: they count as none of the known ones"
+        )
+
+
+@dataclass(frozen=True)
+class Column:
+    """What was learned about one column of X.
+
+    ``mean`` and ``scale`` are those of the present values; the scale is 0 where they never varied.
+    ``has_missing`` is true where some training values were missing, but not all. ``rare_share`` is
+    the share of present training rows with a category that is not among ``categories``.
+
+    The kind is also how the column is read from a text file: a category column as text, so that
+    the code 01 stays 01 in a file where all codes look like numbers.
+    """
+
+    name: str | None
+    kind: Kind
+    mean: float = 0.0
+    scale: float = 0.0
+    categories: tuple[str, ...] = ()
+    has_missing: bool = False
+    rare_share: float = 0.0
+
+    @property
+    def n_outputs(self) -> int:
+        return max(1, len(self.categories)) + self.has_missing
+
+    @classmethod
+    def fit(cls, name: str | None, raw: RawColumn, weight: np.ndarray) -> Column:
+        counted = weight > 0
+        if not counted.all():
+            raw, weight = raw.rows(counted), weight[counted]
+        if raw.kind == "empty":
+            return cls(name, "empty")
+        raw.refuse_dates()
+        has_missing = bool(raw.missing.any())
+        if raw.declared or raw.kind == "category":
+            categories, rare_share = _frequent_categories(raw, weight)
+            return cls(
+                name,
+                "category",
+                categories=categories,
+                has_missing=has_missing,
+                rare_share=rare_share,
+            )
+        values = raw.numbers()
+        if has_missing:
+            values, weight = values[~raw.missing], weight[~raw.missing]
+        mean, scale = moments(values, weight)
+        return cls(name, raw.kind, mean, scale, has_missing=has_missing)
+
+    def encode(
+        self, raw: RawColumn, outputs: np.ndarray, standardize: bool
+    ) -> UnknownCategories | None:
+        """Fill in the outputs of this column, zeros of shape (rows, n_outputs); not if it is empty.
+
+        Returns the rows that match no category, if there are any.
+        """
+        if self.kind == "category":
+            return self._encode_category(raw, outputs)
+        self._encode_number(raw, outputs, standardize)
+        return None
+
+    def _encode_number(self, raw: RawColumn, outputs: np.ndarray, standardize: bool) -> None:
+        if raw.kind == "category":
+            row, value = raw.first_text()
+            needed = "booleans" if self.kind == "boolean" else "numbers"
+            raise TableError(
+                f"{raw.where} held {needed} in training but has {shown(value)} in row {row} "
+                f"(counting from 0); convert the column to {needed}"
+            )
+        values = raw.numbers()
+        missing = np.isnan(values)
+        if standardize:
+            limit = MAX_STANDARDISED
+            values = standardised(values, self.mean, self.scale)
+            values[missing] = 0.0
+        else:
+            limit = FLOAT32_MAX
+            values[missing] = self.mean
+        outputs[:, 0] = np.clip(values, -limit, limit)
+        if self.has_missing:
+            outputs[:, 1] = missing
+
+    def _encode_category(self, raw: RawColumn, outputs: np.ndarray) -> UnknownCategories | None:
+        labels = raw.labels()
+        place = {category: code for code, category in enumerate(self.categories)}
+        codes = np.array([-1 if x is None else place.get(x, -1) for x in labels])
+        unmatched = np.flatnonzero((codes < 0) & ~raw.missing)
+        if len(unmatched):
+            place = _by_value(self.categories)
+            codes[unmatched] = [place.get(_value(str(labels[row])), -1) for row in unmatched]
+        known = np.flatnonzero(codes >= 0)
+        outputs[known, codes[known]] = 1.0
+        if self.has_missing:
+            outputs[:, -1] = raw.missing
+        unknown = unmatched[codes[unmatched] < 0]
+        if not len(unknown):
+            return None
+        n_present = int(np.count_nonzero(~raw.missing))
+        return UnknownCategories(
+            raw.where if self.name is None else repr(self.name),
+            len(unknown),
+            n_present,
+            str(labels[unknown[0]]),
+            # One unseen category is normal; that most of a column is unknown is not.
+            is_surprising=1 < len(unknown) > n_present / 2 and self.rare_share <= _MANY_RARE,
+        )
+
+    def to_config(self) -> dict[str, Any]:
+        """A description that JSON can hold, exact to the last bit."""
+        config = {**vars(self), "categories": [*self.categories]}
+        if len(self.categories) < MAX_CATEGORIES:  # none is rare then, and old readers know no key
+            del config["rare_share"]
+        return config
+
+    @classmethod
+    def from_config(cls, config: Any, what: str) -> Column:
+        """The column of a description, which is checked."""
+        optional = frozenset({"rare_share"})
+        check_keys(config, set(cls.__dataclass_fields__) - optional, what, optional)
+        name, kind, categories = config["name"], config["kind"], config["categories"]
+        check(name is None or isinstance(name, str), f"the name of {what} is not text")
+        check(isinstance(kind, str) and kind in get_args(Kind), f"the kind of {what} is unknown")
+        check(isinstance(config["has_missing"], bool), f"'has_missing' of {what} is no boolean")
+        check(
+            isinstance(categories, list)
+            and all(isinstance(category, str) for category in categories)
+            and categories == sorted(set(categories))
+            and len(categories) <= MAX_CATEGORIES
+            and bool(categories) == (kind == "category"),
+            f"the categories of {what} are not a sorted list of up to {MAX_CATEGORIES} texts",
+        )
+        mean = finite_number(config["mean"], f"the mean of {what}")
+        scale = finite_number(config["scale"], f"the scale of {what}")
+        check(
+            scale >= 0 and (scale == 0 or math.isfinite(mean / scale)),
+            f"the scale of {what} is negative or vanishes beside its mean",
+        )
+        # Files of earlier versions lack it. With all places taken, any share may have been rare.
+        full = len(categories) == MAX_CATEGORIES
+        rare_share = finite_number(config.get("rare_share", float(full)), f"'rare_share' of {what}")
+        check(0 <= rare_share <= full, f"'rare_share' of {what} is not a share from 0 to 1")
+        return cls(name, kind, mean, scale, tuple(categories), config["has_missing"], rare_share)
+
+
+def _frequent_categories(raw: RawColumn, weight: np.ndarray) -> tuple[tuple[str, ...], float]:
+    """The most frequent categories, sorted by name, and the share of present rows without one."""
+    totals: dict[str, float] = {}
+    for label, share in zip(raw.labels(), weight.tolist(), strict=True):
+        if label is not None:
+            totals[label] = totals.get(label, 0.0) + share
+    order = sorted(totals, key=lambda label: (-totals[label], label))
+    rare = sum(totals[label] for label in order[MAX_CATEGORIES:])
+    return tuple(sorted(order[:MAX_CATEGORIES])), rare / sum(totals.values())
+
+
+def _by_value(categories: tuple[str, ...]) -> dict[str, int]:
+    """The codes of categories by `_value`, less those that are ambiguous."""
+    values = [_value(category) for category in categories]
+    return {value: code for code, value in enumerate(values) if values.count(value) == 1}
+
+
+def _value(label: str) -> str:
+    """A text that equal values share: 1, 1. and 1.0; true, True and TRUE. 01 keeps its zero."""
+    word = label.strip().lower()
+    if word in ("true", "false"):
+        return word
+    whole = _WHOLE_NUMBER.fullmatch(label)
+    return whole[1] if whole else label

@@ -1,0 +1,108 @@
+"""The target: reading y, and scaling it to mean 0 and standard deviation 1 and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nkcme.errors import TableError
+from nkcme.tables.columns import MAX_COLUMNS, RawColumn, read_columns, shown
+from nkcme.tables.config_checks import check, check_keys, finite_number
+from nkcme.tables.sample_weights import checked_weight
+from nkcme.tables.standardisation import FLOAT32_MAX, moments, standardised
+
+
+@dataclass(frozen=True, eq=False)
+class TargetScaler:
+    """Location and scale of each output of y.
+
+    An output that never varied has a scale of a millionth of its size, so that its predictions have
+    almost no width in any units. Arrays may have any leading axes; outputs are last.
+    """
+
+    location: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def fit(
+        cls, y: np.ndarray, *, standardize: bool = True, sample_weight: np.ndarray | None = None
+    ) -> TargetScaler:
+        """Learn from finite y of shape (rows, outputs)."""
+        if not standardize:
+            return cls(np.zeros(y.shape[1]), np.ones(y.shape[1]))
+        weight = checked_weight(sample_weight, len(y))
+        present = weight > 0
+        learned = [moments(column[present], weight[present]) for column in y.T]
+        location, scale = np.array(learned, dtype=np.float64).T
+        narrow = np.maximum(1e-6 * np.abs(location), 1e-50)
+        return cls(location.copy(), np.where(scale > 0, scale, narrow))
+
+    def transform(self, y: np.ndarray) -> np.ndarray:
+        """y in units of the scale, as float32 (values beyond its range are clipped to it)."""
+        scaled = standardised(np.asarray(y, np.float64), self.location, self.scale)
+        return np.clip(scaled, -FLOAT32_MAX, FLOAT32_MAX).astype(np.float32)
+
+    def inverse(self, z: np.ndarray) -> np.ndarray:
+        """The float64 y that has the standardised form z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(z, np.float64) * self.scale + self.location
+
+    def to_config(self) -> dict[str, Any]:
+        """A description that JSON can hold, exact to the last bit."""
+        return {"location": self.location.tolist(), "scale": self.scale.tolist()}
+
+    @classmethod
+    def from_config(cls, config: Any) -> TargetScaler:
+        """The scaler of a description, which is checked."""
+        check_keys(config, {"location", "scale"}, "the target scaler", frozenset())
+        for key, values in config.items():
+            check(
+                isinstance(values, list) and 1 <= len(values) <= MAX_COLUMNS,
+                f"the target's {key!r} is not a list of 1 to {MAX_COLUMNS} numbers",
+            )
+        location, scale = (
+            np.array([finite_number(value, f"the target's {key!r}") for value in config[key]])
+            for key in ("location", "scale")
+        )
+        check(len(location) == len(scale), "the target has not as many scales as locations")
+        with np.errstate(all="ignore"):
+            sound = (scale > 0) & np.isfinite(location / scale)
+        check(bool(sound.all()), "a scale of the target is not positive or vanishes")
+        return cls(location, scale)
+
+
+def as_target(y: Any) -> np.ndarray:
+    """y as a finite float64 array of the same shape.
+
+    A 1-D y stays 1-D; a y of shape (n, 1) stays (n, 1), and so will the predictions.
+    """
+    if y is None:
+        raise TableError(
+            "fit requires y to be passed, but the target y is None; pass one value per row"
+        )
+    columns = read_columns(y, "y")
+    if isinstance(columns, RawColumn):
+        return _target_values(columns)
+    return np.stack([_target_values(raw) for raw in columns], axis=1)
+
+
+def _target_values(raw: RawColumn) -> np.ndarray:
+    if not len(raw.array):
+        raise TableError("y is empty: expected one value per row, got none; pass at least one row")
+    if raw.kind == "category":
+        raw.refuse_dates()
+        row, value = raw.first_text()
+        raise TableError(
+            f"{raw.where} is text ({shown(value)} in row {row}, counting from 0): the target must "
+            "be numbers; convert it, or drop the rows that are not numbers"
+        )
+    values = raw.numbers()
+    missing = np.flatnonzero(np.isnan(values))
+    if len(missing):
+        raise TableError(
+            f"{raw.where} has {len(missing)} missing values (NaN), the first in row {missing[0]} "
+            "(counting from 0): the target must be complete; drop these rows"
+        )
+    return values
