@@ -170,3 +170,41 @@ def test_nothing_can_run_code_from_a_file(name):
             assert "pickle" not in node.attr
         if isinstance(node, ast.keyword):
             assert node.arg != "allow_pickle"
+
+
+def documented_tree() -> set[str]:
+    """The modules in the tree of docs/architecture.md, such as ``rl.agents.dqn``."""
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tree = page.partition("```text\nsrc/nkcme/\n")[2].partition("```")[0]
+    on_disk = {name.rpartition(".")[2] for name in TREES}
+    packages: list[tuple[int, str]] = []
+    found = set()
+    for line in tree.splitlines():
+        words, indent = line.split(), len(line) - len(line.lstrip())
+        packages = [p for p in packages if p[0] < indent]
+        if words[0].endswith("/"):
+            packages.append((indent, words.pop(0).rstrip("/")))
+            words = words if all(word in on_disk for word in words) else []
+        elif indent == 4 and not packages and words[1:2] and words[1] not in on_disk:
+            words = words[:1]  # a module with its description
+        found |= {".".join([*(name for _, name in packages), word]) for word in words}
+    return found
+
+
+def test_the_tree_of_the_architecture_page_is_the_one_on_disk():
+    modules = {
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        for path in SOURCE.rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    assert documented_tree() == modules
+
+
+def test_files_and_classes_can_be_read_in_one_sitting():
+    """About 350 lines a file and 300 a class."""
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 360, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                assert node.end_lineno - node.lineno < 310, f"{path}: {node.name}"

@@ -53,7 +53,8 @@ FILES = sorted(
         "mkdocs.yml",
     )
     for path in ROOT.glob(pattern)
-    if path != Path(__file__) and ".venv" not in path.parts
+    # The changes name what was renamed.
+    if path not in (Path(__file__), ROOT / "CHANGELOG.md") and ".venv" not in path.parts
 )
 
 

@@ -48,7 +48,7 @@ def run(n_rows: int) -> dict[str, Any]:
         "predict_seconds": predict_seconds,
         "predicted_rows": N_TEST,
         "members": model.n_members_,
-        "centred": model.center_ is not None,
+        "location_model": model.center_ is not None,
         "coverage_90": metrics.coverage(y_test, interval),
         "crps": float(np.mean(metrics.crps_ensemble(y_test, draws))),
         "crps_of_true_draws": float(np.mean(metrics.crps_ensemble(y_test, truth))),

@@ -28,13 +28,10 @@ from nkcme.errors import NkcmeError
 class DensityKernel(eqx.Module):
     """The kernel k(a, b) = prod_j p((a_j - b_j) / bandwidth) / bandwidth of a symmetric density p.
 
-    Parameters
-    ----------
-    bandwidth : Array
-        A positive number.
-
     Attributes
     ----------
+    bandwidth : Array
+        A positive number, the only argument of the constructor.
     name : str
         The name by which estimators choose the kernel.
     unit_variance : float

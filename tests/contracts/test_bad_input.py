@@ -113,6 +113,7 @@ BAD_PARAMETERS: dict[str, Cases] = {
         *(("bandwidth", value, "above 0") for value in (0, -1, "1", np.nan, None, True)),
         *(("bandwidth_floor", value, "at least 0") for value in (-1, "x")),
         ("bandwidth_learning_rate", "x", "above 0"),
+        *(("recipe", value, "nkcme.Recipe or None") for value in ({"n_folds": 3}, "quick")),
     ],
     "SplineFlow": [
         *STEPS,

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from nkcme.calibration.calibration_map import CalibrationMap
 from nkcme.distributions.blocks import row_slices
 from nkcme.distributions.embedding import Embedding
-from nkcme.errors import ModelFileError
-from nkcme.estimators.gradient_trained import GradientTrainedEstimator
-from nkcme.estimators.nkcme import files, parameters
-from nkcme.estimators.nkcme.atom_placement import atom_shapes
+from nkcme.estimators.nkcme import parameters
 from nkcme.estimators.nkcme.calibrating import fit_calibration_map
 from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import Spec, make_task
-from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit, EnsembleTraining
-from nkcme.estimators.nkcme.fitted_model import FittedModel
+from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleTraining
+from nkcme.estimators.nkcme.files import StoredEstimator
+from nkcme.estimators.nkcme.fitted_model import FittedModel, TrainedModel
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.location_fitting import fit_location_models
 from nkcme.estimators.nkcme.recipe import DEFAULT, Recipe
 from nkcme.estimators.nkcme.selection import LOCATED, select
 from nkcme.estimators.nkcme.uncertainty import Uncertainty
-from nkcme.estimators.saving import count_in_file
 from nkcme.estimators.training_data import Encoded
 
 
-class NKCME(GradientTrainedEstimator):
+class NKCME(StoredEstimator):
     """Neural-kernel conditional mean embedding: P(y | x) of any shape, from a table.
 
     The distribution is an element of a reproducing kernel Hilbert space,
@@ -155,8 +151,6 @@ class NKCME(GradientTrainedEstimator):
     >>> intervals = model.predict_interval(X[:100], coverage=0.9)
     """
 
-    _ABSENT_IN_OLD_FILES = files.ABSENT_IN_OLD_FILES
-
     def __init__(
         self,
         *,
@@ -222,7 +216,7 @@ class NKCME(GradientTrainedEstimator):
 
     # --- training: the steps of the class's docstring -------------------------------------------
 
-    def _train(self, datasets: Sequence[Encoded]) -> list[_Trained]:
+    def _train(self, datasets: Sequence[Encoded]) -> list[TrainedModel]:
         recipe, run = self._recipe, self._run(datasets)
         located, calibrated = parameters.stages(self, datasets)
         n_repeats = self.n_members or 1
@@ -247,9 +241,8 @@ class NKCME(GradientTrainedEstimator):
                 fits = select(
                     fits, recipe, lambda chosen, name: training.fit(chosen, run.group(name))
                 )
-        return [
-            _Trained(fit, fit_calibration_map(fit, recipe) if calibrated else None) for fit in fits
-        ]
+        maps = [fit_calibration_map(fit, recipe) if calibrated else None for fit in fits]
+        return [TrainedModel(*pair) for pair in zip(fits, maps, strict=True)]
 
     @property
     def _recipe(self) -> Recipe:
@@ -268,19 +261,13 @@ class NKCME(GradientTrainedEstimator):
     def _check_own_parameters(self) -> None:
         parameters.check(self)
 
-    def _accept(self, trained: _Trained) -> None:  # type: ignore[override]
+    def _accept(self, trained: TrainedModel) -> None:  # type: ignore[override]
         fit = trained.fit
         self.model_ = fit.ensemble.members
         self.n_steps_, self.history_ = fit.n_steps, fit.history
         self.center_ = None if fit.candidate.location is None else fit.candidate.location.model
         self.recalibration_ = trained.calibration
         self._describe()
-
-    def _describe(self) -> None:
-        """Set the attributes that follow from the ensemble."""
-        ensemble = Ensemble(self.model_)
-        self.bandwidth_, self.n_members_ = ensemble.bandwidth, ensemble.n_members
-        self.n_atoms_ = len(ensemble.atoms)
 
     # --- prediction ---------------------------------------------------------------------------
 
@@ -326,68 +313,6 @@ class NKCME(GradientTrainedEstimator):
     def _herd(self, dist: Embedding, n_samples: int) -> np.ndarray:  # type: ignore[override]
         return dist.herd(n_samples)
 
-    # --- files --------------------------------------------------------------------------------
-
-    def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        learned, arrays = super()._learned()
-        counts = {"n_members": self.n_members_, "n_atoms": self.n_atoms_}
-        if self.center_ is not None:
-            counts["n_inputs"] = self.center_.n_inputs(self.encoder_.n_outputs)
-        return learned | counts, arrays
-
-    def _solution(self) -> dict[str, np.ndarray]:
-        return files.solution_arrays(self.center_, self.recalibration_)
-
-    def _leading_axes(self, config: dict[str, Any]) -> tuple[int, ...]:
-        return (count_in_file(config, "n_members", 1),)
-
-    def _constant_shape(self, spec: Spec) -> Any:
-        return atom_shapes(self.atoms, spec.n_atoms, spec.n_out)
-
-    def _spec_of_file(self, config: dict[str, Any]) -> Spec:
-        # The first version had the number of atoms among its parameters.
-        spec: Spec = super()._spec_of_file(config)
-        return spec._replace(
-            n_in=count_in_file(config, "n_inputs", spec.n_in),
-            n_atoms=count_in_file(config, "n_atoms", self.n_atoms),
-        )
-
-    def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        super()._relearn(config, files.upgraded(config, arrays, self.n_outputs_))
-        self._describe()
-        files.check_model(self.model_, self.bandwidth_, self.center_, self.encoder_.n_outputs)
-
-    def _accept_solution(self, solution: dict[str, np.ndarray]) -> None:
-        self.recalibration_ = files.calibration_from(solution)
-        self.center_ = files.location_from(solution, self.encoder_.n_outputs, self.n_outputs_)
-        calibrated, located = self.recalibration_ is not None, self.center_ is not None
-        if self.recalibrate != "auto" and self.recalibrate != calibrated:
-            raise ModelFileError("the model file and its parameters disagree on recalibration")
-        without = parameters.has_center(self, "none")
-        if not parameters.has_center(self, "auto") and without == located:
-            raise ModelFileError("the model file and its parameters disagree on the center")
-
-    @classmethod
-    def _parameter_from_file(cls, name: str, value: Any) -> Any:
-        if name == "recipe" and value is not None:
-            return Recipe.from_config(value)
-        return super()._parameter_from_file(name, value)
-
 
 #: Rows whose uncertainty is computed together: every member gives weights for them.
 _ROWS = 1 << 12
-
-
-class _Trained(NamedTuple):
-    """The state that training gives for one data set."""
-
-    fit: EnsembleFit
-    calibration: CalibrationMap | None
-
-    @property
-    def n_steps(self) -> int:
-        return self.fit.n_steps
-
-    @property
-    def interrupted(self) -> bool:
-        return self.fit.interrupted

@@ -12,8 +12,14 @@ import numpy as np
 from nkcme.calibration.calibration_map import CalibrationMap
 from nkcme.distributions.atom_covariances import need_covariances
 from nkcme.errors import ModelFileError, NkcmeError
-from nkcme.estimators.nkcme.embedding_network import NeuralEmbedding
+from nkcme.estimators.gradient_trained import GradientTrainedEstimator
+from nkcme.estimators.nkcme.atom_placement import atom_shapes
+from nkcme.estimators.nkcme.embedding_network import NeuralEmbedding, Spec
+from nkcme.estimators.nkcme.ensemble import Ensemble
 from nkcme.estimators.nkcme.location_model import LocationModel
+from nkcme.estimators.nkcme.parameters import has_center
+from nkcme.estimators.nkcme.recipe import Recipe
+from nkcme.estimators.saving import count_in_file
 from nkcme.networks import SpectralLinear
 from nkcme.training.named_arrays import need_array
 
@@ -91,3 +97,66 @@ def check_model(
     linear = first.linear if isinstance(first, SpectralLinear) else first
     if linear.weight.shape[-1] != n_inputs:
         raise ModelFileError("the location model in the file does not fit the network")
+
+
+class StoredEstimator(GradientTrainedEstimator):
+    """The file format of `NKCME`, which is its only subclass."""
+
+    _ABSENT_IN_OLD_FILES = ABSENT_IN_OLD_FILES
+
+    # Parameters and attributes of `NKCME` that its file depends on.
+    center: Any
+    recalibrate: bool | str
+    atoms: str
+    n_atoms: int | None
+
+    def _describe(self) -> None:
+        """Set the attributes that follow from the ensemble."""
+        ensemble = Ensemble(self.model_)
+        self.bandwidth_, self.n_members_ = ensemble.bandwidth, ensemble.n_members
+        self.n_atoms_ = len(ensemble.atoms)
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        learned, arrays = super()._learned()
+        counts = {"n_members": self.n_members_, "n_atoms": self.n_atoms_}
+        if self.center_ is not None:
+            counts["n_inputs"] = self.center_.n_inputs(self.encoder_.n_outputs)
+        return learned | counts, arrays
+
+    def _solution(self) -> dict[str, np.ndarray]:
+        return solution_arrays(self.center_, self.recalibration_)
+
+    def _leading_axes(self, config: dict[str, Any]) -> tuple[int, ...]:
+        return (count_in_file(config, "n_members", 1),)
+
+    def _constant_shape(self, spec: Spec) -> Any:
+        return atom_shapes(self.atoms, spec.n_atoms, spec.n_out)
+
+    def _spec_of_file(self, config: dict[str, Any]) -> Spec:
+        # The first version had the number of atoms among its parameters.
+        spec: Spec = super()._spec_of_file(config)
+        return spec._replace(
+            n_in=count_in_file(config, "n_inputs", spec.n_in),
+            n_atoms=count_in_file(config, "n_atoms", self.n_atoms),
+        )
+
+    def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        super()._relearn(config, upgraded(config, arrays, self.n_outputs_))
+        self._describe()
+        check_model(self.model_, self.bandwidth_, self.center_, self.encoder_.n_outputs)
+
+    def _accept_solution(self, solution: dict[str, np.ndarray]) -> None:
+        self.recalibration_ = calibration_from(solution)
+        self.center_ = location_from(solution, self.encoder_.n_outputs, self.n_outputs_)
+        calibrated, located = self.recalibration_ is not None, self.center_ is not None
+        if self.recalibrate != "auto" and self.recalibrate != calibrated:
+            raise ModelFileError("the model file and its parameters disagree on recalibration")
+        without = has_center(self, "none")
+        if not has_center(self, "auto") and without == located:
+            raise ModelFileError("the model file and its parameters disagree on the center")
+
+    @classmethod
+    def _parameter_from_file(cls, name: str, value: Any) -> Any:
+        if name == "recipe" and value is not None:
+            return Recipe.from_config(value)
+        return super()._parameter_from_file(name, value)

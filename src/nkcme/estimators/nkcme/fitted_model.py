@@ -8,7 +8,7 @@ import numpy as np
 
 from nkcme.calibration.calibration_map import CalibrationMap
 from nkcme.distributions.embedding import Embedding, summing_to_one
-from nkcme.estimators.nkcme.ensemble import Ensemble
+from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit
 from nkcme.estimators.nkcme.location_model import Location, LocationModel
 from nkcme.estimators.nkcme.uncertainty import Uncertainty, disagreement
 from nkcme.tables.target import TargetScaler
@@ -67,3 +67,18 @@ class FittedModel(NamedTuple):
         narrowed = location.narrowed(np.square(deviation).reshape(location.mean.shape))
         mean = self.scaler.location + self.scaler.scale * location.mean
         return mean, self.scaler.scale * narrowed
+
+
+class TrainedModel(NamedTuple):
+    """The state that training gives for one data set."""
+
+    fit: EnsembleFit
+    calibration: CalibrationMap | None
+
+    @property
+    def n_steps(self) -> int:
+        return self.fit.n_steps
+
+    @property
+    def interrupted(self) -> bool:
+        return self.fit.interrupted
