@@ -23,7 +23,10 @@ os.environ["NKCME_TEST_CACHE"] = os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACH
 def _compiler_flags() -> str:
     """The suite is little else than compiling small programs: those that come fast will do. A
     compiler that has lost one of the flags ends its process, so they are tried in another."""
-    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    flags = (
+        "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
+        "--xla_cpu_parallel_codegen_split_count=1"
+    )
     flags = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
     command = [sys.executable, "-c", "import jax; jax.devices()"]
     tried = subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True)
@@ -34,7 +37,18 @@ def _compiler_flags() -> str:
 _ROOT = Path(__file__).parents[1]
 os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (_ROOT / "src", _ROOT / "tests", _ROOT)))
 
-if "PYTEST_XDIST_WORKER" not in os.environ:  # who inherit them
+
+def _use_one_core(worker: str) -> None:
+    """Each of several test processes on a core of its own: programs are then compiled for one group
+    of replicas, and the threads of two processes do not compete."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
+
+
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    _use_one_core(worker)
+else:  # whose environment the workers inherit
     os.environ["XLA_FLAGS"] = _compiler_flags()
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 jax.config.update("jax_compilation_cache_dir", _CACHE)

@@ -46,8 +46,11 @@ NOT_RUN = {
     "python": "runs a benchmark, for minutes",
 }
 
-#: The default trains ten members for thousands of steps; here a few are trained shortly.
-SHORT = small_recipe(n_repeats=1)
+#: The default trains ten members for thousands of steps. Here one network is trained shortly; on
+#: the pages that show what the whole default does, a few are.
+SHORT = small_recipe(least_rows=10**9)
+WHOLE = small_recipe(n_repeats=1, n_folds=2)
+WHOLE_PAGES = ("docs/cli.md", "docs/default-model.md")
 
 EXACT, VARYING = "<!-- output -->", "<!-- output, numbers vary -->"
 
@@ -142,7 +145,7 @@ def check_output(page: str, block: Block, printed: str) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_block_of_the_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(estimator, "DEFAULT", SHORT)
+    monkeypatch.setattr(estimator, "DEFAULT", WHOLE if name in WHOLE_PAGES else SHORT)
     # So short a training cannot compare candidates. The simplest is what the whole one keeps for
     # the table whose `nkcme info` is shown.
     monkeypatch.setattr(selection, "is_clearly_positive", lambda gain, weight: False)

@@ -59,12 +59,28 @@ def test_layers_and_keys_give_independent_weights():
     assert not np.any(np.asarray(other.layers[0].weight) == weights[0])
 
 
+def test_the_bits_of_layers_are_those_of_equinox():
+    sizes = (3, 8, 6, 5)
+    for layer, n_in, n_out, key in zip(
+        make((8, 6)).layers, sizes, sizes[1:], jax.random.split(KEY, 3), strict=False
+    ):
+        known = _compiled(eqx.nn.Linear)(n_in, n_out, key=key)
+        np.testing.assert_array_equal(layer.weight, known.weight)
+        np.testing.assert_array_equal(layer.bias, known.bias)
+
+
 # --- spectral normalisation -------------------------------------------------------------------
+
+
+def spectral(n_in, n_out):
+    linear_key, power_key = jax.random.split(KEY)
+    linear = _compiled(eqx.nn.Linear)(n_in, n_out, key=linear_key)
+    return _compiled(SpectralLinear)(linear, key=power_key)
 
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(9, 4), (1, 5), (5, 1)])
 def test_power_iterations_converge_to_the_largest_singular_value(n_in, n_out):
-    layer = _compiled(SpectralLinear)(n_in, n_out, key=KEY)
+    layer = spectral(n_in, n_out)
     step = eqx.filter_jit(lambda layer: layer.iterate())
     for _ in range(100):
         layer = step(layer)
@@ -78,7 +94,7 @@ def test_power_iterations_converge_to_the_largest_singular_value(n_in, n_out):
 
 
 def test_the_estimate_is_close_before_training_and_follows_a_changing_weight():
-    layer = _compiled(SpectralLinear)(20, 30, key=KEY)
+    layer = spectral(20, 30)
     weight = np.asarray(layer.linear.weight)
     largest = np.linalg.svd(weight, compute_uv=False)[0]
     estimate = float(layer.u @ layer.linear.weight @ layer.v)
@@ -93,7 +109,7 @@ def test_the_estimate_is_close_before_training_and_follows_a_changing_weight():
 
 
 def test_the_gradient_includes_the_singular_value_but_not_its_state():
-    layer = _compiled(SpectralLinear)(3, 4, key=KEY)
+    layer = spectral(3, 4)
     x = jnp.array([1.0, -2.0, 0.5])
 
     def output(layer):

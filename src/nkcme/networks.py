@@ -5,6 +5,7 @@ A network maps one input (p,) to one output (m,); callers batch with `jax.vmap`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
@@ -40,12 +41,11 @@ class SpectralLinear(eqx.Module):
     u: Array
     v: Array
 
-    def __init__(self, n_in: int, n_out: int, *, key: Array):
-        linear_key, u_key = jax.random.split(key)
-        self.linear = eqx.nn.Linear(n_in, n_out, key=linear_key)
+    def __init__(self, linear: eqx.nn.Linear, *, key: Array):
+        self.linear = linear
         # Several iterations, so that the estimate is close from the first step on.
         weight = self.linear.weight
-        start = _unit(jax.random.normal(u_key, (n_out,), weight.dtype))
+        start = _unit(jax.random.normal(key, weight.shape[:1], weight.dtype))
         self.u, self.v = jax.lax.fori_loop(
             1, 15, lambda _, uv: _power_iteration(weight, uv[0]), _power_iteration(weight, start)
         )
@@ -69,6 +69,29 @@ def _power_iteration(weight: Array, u: Array) -> tuple[Array, Array]:
 
 def _unit(vector: Array) -> Array:
     return vector / (jnp.linalg.norm(vector) + 1e-12)
+
+
+def _linear_layers(sizes: Sequence[int], keys: Sequence[Array]) -> list[eqx.nn.Linear]:
+    """Linear layers as Equinox initialises them, drawn by one call of the random generator.
+
+    A compiler spends more time on each generator than on all the rest of an initialisation. The
+    bits are those of `eqx.nn.Linear`: element i of a draw depends on its key and on i alone, so an
+    array is the beginning of a longer draw.
+    """
+    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
+    largest = max(n_out * n_in for n_out, n_in in shapes)
+    limits = jnp.asarray([1 / math.sqrt(n_in) for _, n_in in shapes])
+    array_keys = jax.vmap(jax.random.split)(jnp.stack(keys))  # of weights and of biases
+    draw = lambda key, limit: jax.random.uniform(  # noqa: E731
+        key, (largest,), minval=-limit, maxval=limit
+    )
+    drawn = jax.vmap(jax.vmap(draw, (0, None)))(array_keys, limits)
+    layers = []
+    for (n_out, n_in), (weight, bias) in zip(shapes, drawn, strict=True):
+        skeleton = eqx.filter_eval_shape(eqx.nn.Linear, n_in, n_out, key=keys[0])
+        arrays = (weight[: n_out * n_in].reshape(n_out, n_in), bias[:n_out])
+        layers.append(eqx.tree_at(lambda layer: (layer.weight, layer.bias), skeleton, arrays))
+    return layers
 
 
 class MLP(eqx.Module):
@@ -103,11 +126,12 @@ class MLP(eqx.Module):
                 f"spectral_norm names layers from {-n_layers} to {n_layers - 1}; got {outside[0]}"
             )
         normalised = {i % n_layers for i in spectral_norm}
+        keys = list(jax.random.split(key, n_layers))
+        power_keys = {i: jax.random.split(keys[i]) for i in normalised}
+        linear_keys = [power_keys[i][0] if i in normalised else k for i, k in enumerate(keys)]
         self.layers = tuple(
-            (SpectralLinear if i in normalised else eqx.nn.Linear)(a, b, key=layer_key)
-            for i, (a, b, layer_key) in enumerate(
-                zip(sizes[:-1], sizes[1:], jax.random.split(key, n_layers), strict=True)
-            )
+            SpectralLinear(layer, key=power_keys[i][1]) if i in normalised else layer
+            for i, layer in enumerate(_linear_layers(sizes, linear_keys))
         )
         self.activation = activation
         self.head = head

@@ -279,8 +279,9 @@ def test_parameters_are_checked_before_the_table_is_read(name):
 def test_fit_many_is_close_to_separate_fits(name):
     d = data()
     datasets = [(d.X, d.y), (d.X + 1, d.y * 100), (-d.X, np.square(d.y))]
-    # Training amplifies rounding, and MDN's likelihood does so most.
-    model = tiny(name, **TRAINED[name] | ({"epochs": 50} if name == "MDN" else {}))
+    # Long training amplifies rounding, and sums of other groups of replicas are rounded differently.
+    shorter = {"epochs": 20} if "epochs" in TRAINED[name] else {}
+    model = tiny(name, **TRAINED[name] | shorter)
     together = model.fit_many(datasets)
     assert len({one.random_state for one in together}) == len(datasets)
     for one, (table, target) in zip(together, datasets, strict=True):

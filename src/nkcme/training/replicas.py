@@ -29,9 +29,16 @@ def groups(n_replicas: int) -> list[slice]:
     On a GPU there is one group. On a CPU there is one group per core: the operations of small
     networks are too short to be split over cores, so the groups run in parallel instead.
     """
-    n_groups = min(n_replicas, os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
+    n_groups = min(n_replicas, available_cores()) if jax.default_backend() == "cpu" else 1
     edges = np.linspace(0, n_replicas, n_groups + 1).astype(int)
     return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def available_cores() -> int:
+    """Count the cores that this process may use: under ``taskset`` fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def workers(n_threads: int) -> ThreadPoolExecutor:

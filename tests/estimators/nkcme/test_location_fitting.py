@@ -55,7 +55,7 @@ def test_fits_in_other_processes_are_the_same(rng, monkeypatch):
     boosting = HistGradientBoostingRegressor(max_iter=5, max_features=0.5)
     base, predicted = cross_fitted(boosting, data, folds)
     monkeypatch.setattr(location_regressors, "_WORTH_PROCESSES", 1)
-    monkeypatch.setattr(location_regressors.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(location_regressors, "available_cores", lambda: 4)
     elsewhere, also_predicted = cross_fitted(boosting, data, folds)
     np.testing.assert_array_equal(also_predicted, predicted)
     np.testing.assert_array_equal(elsewhere.members(data.x), base.members(data.x))
@@ -71,7 +71,7 @@ def test_abandoned_fits_are_not_started(cores, rng, monkeypatch):
             return super().fit(x, y)
 
     monkeypatch.setattr(location_regressors, "_WORTH_PROCESSES", 1)
-    monkeypatch.setattr(location_regressors.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(location_regressors, "available_cores", lambda: cores)
     data, folds = encoded(rng.normal(size=(60, 2)), rng.normal(size=60)), Folds.assign(60, 30, 1, 0)
     with parallel_backend("threading"):
         fits = location_regressors.RegressorFits([Counted()], [data], [folds])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.recipe import BoostingRecipe
 from nkcme.estimators.training_data import Encoded
+from nkcme.training.replicas import available_cores
 
 #: Rows to be fitted in all, below which other processes are not worth their start.
 _WORTH_PROCESSES = 50_000
@@ -113,7 +113,7 @@ class RegressorFits:
         while_wanted = takewhile(lambda _: self._wanted, jobs)
         n_rows = sum(len(job.x) for job in jobs)
         # Two cores are left to compile and drive the networks that train meanwhile.
-        n_spare = (os.cpu_count() or 1) - 2
+        n_spare = available_cores() - 2
         self._results: Iterator[tuple[Any, np.ndarray]]
         if n_spare >= 2 and n_rows >= _WORTH_PROCESSES:
             in_processes = Parallel(n_spare, return_as="generator")
