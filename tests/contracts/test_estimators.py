@@ -279,7 +279,7 @@ def test_parameters_are_checked_before_the_table_is_read(name):
 def test_fit_many_is_close_to_separate_fits(name):
     d = data()
     datasets = [(d.X, d.y), (d.X + 1, d.y * 100), (-d.X, np.square(d.y))]
-    # Long training amplifies rounding, and sums of other groups of replicas are rounded differently.
+    # Long training amplifies rounding, and groups of replicas differ in their order of summation.
     shorter = {"epochs": 20} if "epochs" in TRAINED[name] else {}
     model = tiny(name, **TRAINED[name] | shorter)
     together = model.fit_many(datasets)

@@ -54,7 +54,7 @@ TINY: dict[str, dict[str, Any]] = {
     # The default but for its size: location model, comparison and calibration map included.
     "NKCME": {"recipe": TINY_RECIPE, "hidden": (8,), "n_atoms": 10, "random_state": 0},
     "SplineFlow": {
-        "n_layers": 2,
+        "n_layers": 1,
         "n_bins": 4,
         "hidden": (8,),
         "epochs": 1,
