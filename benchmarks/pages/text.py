@@ -131,6 +131,22 @@ are those of one fold. The packages ran on one thread of a machine with other wo
 *quick* side by side with their other folds on the machine named, so the seconds compare only
 roughly."""
 
+TABLES = """\
+Tables in CSV files over their folds, run by `python -m benchmarks tables`. CRPS is the mean ±
+standard deviation over folds, in units of y, and the coverages are means; lower CRPS is better. The
+last column is the CRPS of `NKCME()` divided by that of the method, on the folds that both have.
+
+QICE is that of the bins of all folds together, a y on the edge of two bins counting into the lower
+one; *floor* is the expected QICE of a perfect model on as many test rows. NLL is the mean negative
+log density of the test rows where it is finite; *not finite* counts the others.
+
+MDN, NSF, CARD, DF and `KernelCME()` run with the defaults of their estimators. NGBoost predicts
+normal distributions, of up to 2,000 trees with early stopping. CatBoost (1,000 trees) and LightGBM
+(500 trees per level) are quantile regressions of 23 levels, sorted and interpolated, and
+quantile-forest has 500 trees; they have no density, and their CRPS is twice the average pinball
+loss of 200 quantiles. Treeffuser is scored by 50 draws: too few for its 99 % interval, and its CRPS
+is the unbiased estimate. All of them ran on one thread."""
+
 RL = """\
 The paper's two figures, run by `python -m benchmarks rl`: 500,000 steps, with one evaluation
 episode every 100. *last fifth* is the mean return over the last 100,000 steps, *area* that over
