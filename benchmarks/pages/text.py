@@ -9,8 +9,8 @@ HEAD = """\
 
 Every method of the paper on every data set of the paper, with the same data, folds, training
 engine and metrics. `python -m benchmarks page` writes this page from the rows in
-`results/bench/`, which the commands `toy`, `uci`, `outputs`, `scaling` and `rl` add to. Do not
-edit it by hand.
+`results/bench/`, which the commands `toy`, `uci`, `tables`, `outputs`, `scaling` and `rl` add
+to. Do not edit it by hand.
 
 - *ours* is the mean ± standard deviation over seeds or folds; *paper* is the number that the
   paper prints.
