@@ -36,6 +36,7 @@ def add_to(app: typer.Typer) -> None:
     for command, example in (
         (toy, "toy --quick"),
         (uci, "uci --sets boston,energy --methods nkcme,mdn"),
+        (tables, "tables data/houses.csv --target price --peers"),
         (outputs, "outputs --sets ring --seeds 2"),
         (scaling, "scaling --sets 1000,10000"),
         (rl, "rl --envs CartPole-v1 --agents fuse,dqn"),
@@ -97,6 +98,77 @@ def uci(
 
     cells = [*specs.uci_cells(), *(specs.peer_cells() if peers else [])]
     _run(cells, rows, methods, sets, folds)
+
+
+def tables(
+    place: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help="A CSV file, or a folder of them.",
+            show_default="the folder that NKCME_TABLES names",
+        ),
+    ] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Only these methods, comma-separated.",
+            show_default="nkcme,nkcme-quick, and all peers with --peers",
+        ),
+    ] = "",
+    sets: Annotated[
+        str,
+        typer.Option(
+            "--sets",
+            "--tables",
+            metavar="NAMES",
+            help="Only these tables, comma-separated.",
+            show_default="all",
+        ),
+    ] = "",
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column to predict.",
+            show_default="as in tables.json beside the file",
+        ),
+    ] = "",
+    folds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the first N folds.", show_default="all"),
+    ] = None,
+    split: Annotated[
+        int,
+        typer.Option(
+            metavar="K", min=2, help="Shuffle the rows of a table without a fold column into K."
+        ),
+    ] = 10,
+    peers: Annotated[
+        bool,
+        typer.Option(
+            "--peers",
+            help="Also run NGBoost, quantile-forest, Treeffuser, CatBoost and LightGBM, each "
+            "installed into a separate environment.",
+        ),
+    ] = False,
+    rows: RowsPath = _ROWS,
+) -> None:
+    """Score our methods and peers on CSV files.
+
+    The column "fold" of a table numbers the folds; a table without it is shuffled with a fixed
+    seed. A stopped benchmark continues where it was stopped, as with toy.
+    """
+    from benchmarks.experiments import table_specs
+    from benchmarks.experiments.methods import PEERS
+    from benchmarks.experiments.table_files import find_tables
+
+    files = find_tables(place, names=_names(sets), target=target or None)
+    cells = table_specs.table_cells(files, n_shuffled=split, peers=peers)
+    usual = [*table_specs.USUAL_METHODS, *(PEERS if peers else ())]
+    names = ",".join(file.name for file in files)
+    _run(cells, rows, methods or ",".join(usual), names, folds)
 
 
 def outputs(

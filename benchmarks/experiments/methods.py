@@ -64,7 +64,12 @@ class Peer(NamedTuple):
     sampling: str
 
 
-#: With their default settings (500 trees is NGBoost's default too), on one thread.
+#: The levels of the quantile regressions of CatBoost and LightGBM; quantiles between them are
+#: interpolated.
+_FITTED_LEVELS = [0.001, 0.005, *(k / 20 for k in range(1, 20)), 0.995, 0.999]
+
+#: On one thread, NGBoost, quantile-forest and Treeffuser with their default settings (500 trees is
+#: NGBoost's default too). CatBoost fits one model of all levels, LightGBM one model per level.
 PEERS: dict[str, Peer] = {
     "ngboost": Peer("NGBoost", "ngboost>=0.5", "NGBRegressor", {"n_estimators": 500}, "quantiles"),
     "quantile-forest": Peer(
@@ -73,6 +78,14 @@ PEERS: dict[str, Peer] = {
     ),
     "treeffuser": Peer(
         "Treeffuser", "treeffuser>=0.2", "Treeffuser", {"n_jobs": 1}, "independent"
+    ),
+    "catboost": Peer(
+        "CatBoost", "catboost>=1.2", "CatBoostRegressor",
+        {"iterations": 1000, "levels": _FITTED_LEVELS}, "quantiles",
+    ),
+    "lightgbm": Peer(
+        "LightGBM", "lightgbm>=4", "Booster",
+        {"num_iterations": 500, "learning_rate": 0.05, "levels": _FITTED_LEVELS}, "quantiles",
     ),
 }  # fmt: skip
 

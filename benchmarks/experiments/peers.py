@@ -45,30 +45,53 @@ _RULES: dict[str, Any] = {"quantiles": "hazen", "independent": "weibull"}
 _N_QUANTILES = 1000
 
 
+class FoldData(NamedTuple):
+    """The training rows and the test inputs of a fold, as numbers.
+
+    ``categories`` are the columns of X that hold codes of categories, -1 where missing.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    categories: tuple[int, ...] = ()
+
+
 class Prediction(NamedTuple):
-    """A peer's prediction of the test rows: ``values`` (n_draws, n_rows) and ``mean`` (n_rows,)."""
+    """A peer's prediction of the test rows: ``values`` (n_draws, n_rows) and ``mean`` (n_rows,).
+
+    ``scale`` (n_rows,) is the standard deviation of a predicted normal distribution, which has the
+    mean ``mean``; None where a peer predicts no density.
+    """
 
     values: np.ndarray
     mean: np.ndarray
     fit_seconds: float
     predict_seconds: float
     versions: dict[str, str]
+    scale: np.ndarray | None = None
+
+    def provenance(self) -> dict[str, Any]:
+        """The seconds and versions of a row."""
+        return {
+            "seconds": {
+                "fit_all": self.fit_seconds,
+                "fitted_together": 1,
+                "predict": self.predict_seconds,
+            },
+            "peer": self.versions,
+        }
 
 
-def perform_fold(
-    cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, seed: int
-) -> dict[str, Any]:
+def perform_fold(cell: Cell, data: FoldData, y_test: np.ndarray, seed: int) -> dict[str, Any]:
     """Fit a cell's peer, predict and score one fold: the run's share of its row."""
-    prediction = predict(cell, X, y, X_test, seed)
-    return {
-        **score(cell, prediction, y_test),
-        "seconds": {
-            "fit_all": prediction.fit_seconds,
-            "fitted_together": 1,
-            "predict": prediction.predict_seconds,
-        },
-        "peer": prediction.versions,
-    }
+    prediction = predict(cell, data, even_levels(cell.protocol["n_draws"]), seed)
+    return {**score(cell, prediction, y_test), **prediction.provenance()}
+
+
+def even_levels(n: int) -> np.ndarray:
+    """(i + 1/2) / n: the n points that represent a distribution best are its quantiles there."""
+    return (np.arange(n) + 0.5) / n
 
 
 def score(cell: Cell, prediction: Prediction, y: np.ndarray) -> dict[str, Any]:
@@ -77,8 +100,7 @@ def score(cell: Cell, prediction: Prediction, y: np.ndarray) -> dict[str, Any]:
     values, rule = prediction.values, _RULES[sampling]
     quantiles = values
     if sampling == "independent":
-        levels = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
-        quantiles = np.quantile(values, levels, axis=0, method=rule)
+        quantiles = np.quantile(values, even_levels(_N_QUANTILES), axis=0, method=rule)
     bins = metrics.decile_counts(y, quantiles)
     interval = np.quantile(values, [(1 - NOMINAL) / 2, (1 + NOMINAL) / 2], axis=0, method=rule).T
     crps = metrics.crps_ensemble(y, values, fair=sampling == "independent")
@@ -94,17 +116,21 @@ def score(cell: Cell, prediction: Prediction, y: np.ndarray) -> dict[str, Any]:
     }
 
 
-def predict(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, seed: int) -> Prediction:
-    """Fit a cell's peer to X and y in its environment, and predict X_test."""
+def predict(cell: Cell, data: FoldData, levels: np.ndarray, seed: int) -> Prediction:
+    """Fit a cell's peer in its environment, and predict the test rows.
+
+    The values are quantiles at ``levels``; a peer that samples makes as many draws.
+    """
     python = environment(cell.method)
     settings = {
         "parameters": cell.parameters,
         "seed": seed,
-        "n_draws": cell.protocol["n_draws"],
+        "levels": levels.tolist(),
+        "categories": data.categories,
     }
     with tempfile.TemporaryDirectory(prefix="nkcme-peer-") as scratch:
         given, found = Path(scratch, "input.npz"), Path(scratch, "output.npz")
-        np.savez(given, X=X, y=y, X_test=X_test)
+        np.savez(given, X=data.X, y=data.y, X_test=data.X_test)
         _run(
             # Isolated (-I): neither this library nor PYTHONPATH is visible there.
             [python, "-I", peer_program.__file__, cell.method, json.dumps(settings), given, found],
@@ -117,6 +143,7 @@ def predict(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, seed: 
                 float(output["fit_seconds"]),
                 float(output["predict_seconds"]),
                 json.loads(str(output["versions"])),
+                output.get("scale"),
             )
 
 

@@ -35,7 +35,8 @@ class Rows:
 
     def of(self, cell: Cell) -> list[Row]:
         """The rows of a cell as it is specified now, including failed ones, ordered by run."""
-        return [row for row in self._all(cell) if row["run"] < cell.n_runs and cell.owns(row)]
+        found = self._all(self.path(cell))
+        return [row for row in found if row["run"] < cell.n_runs and cell.owns(row)]
 
     def finished(self, cell: Cell) -> list[Row]:
         """The rows of a cell that did not fail."""
@@ -46,20 +47,24 @@ class Rows:
         done = {row["run"] for row in self.finished(cell)}
         return [run for run in range(cell.n_runs) if run not in done]
 
+    def latest(self, experiment: str) -> list[Row]:
+        """The latest row of each file of an experiment, ordered by the names of the files."""
+        files = sorted((self._directory / experiment).glob("*.jsonl"))
+        return [max(rows, key=lambda row: row["when"]) for rows in map(self._all, files) if rows]
+
     def put(self, cell: Cell, row: Row) -> None:
         """Add a row, or replace that of the same run; it is on disk when this returns."""
-        others = [old for old in self._all(cell) if old["run"] != row["run"]]
-        rows = sorted([*others, row], key=lambda row: row["run"])
         path = self.path(cell)
+        others = [old for old in self._all(path) if old["run"] != row["run"]]
+        rows = sorted([*others, row], key=lambda row: row["run"])
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path, path.with_suffix(".partial")) as file:
             for line in map(strict_json.dumps, rows):
                 file.write(line + b"\n")
         fsync_directory(path.parent)
 
-    def _all(self, cell: Cell) -> list[Row]:
-        """All rows in the file of a cell, of any recipe, ordered by run."""
-        path = self.path(cell)
+    def _all(self, path: Path) -> list[Row]:
+        """All rows in a file, of any recipe, ordered by run."""
         if not path.exists():
             return []
         rows = {}

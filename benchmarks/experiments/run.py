@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.experiments import rl_specs, specs
+from benchmarks.experiments import rl_specs, specs, table_specs
 from benchmarks.experiments.cell import Cell
 from benchmarks.experiments.paper import PAPER_METRICS, published
 from benchmarks.experiments.protocols import perform
@@ -113,6 +113,8 @@ def _metrics(cell: Cell) -> tuple[str, ...]:
         return rl_specs.METRICS
     if cell.experiment == specs.OUTPUTS:
         return tuple(specs.OUTPUTS_TITLES)
+    if cell.experiment == table_specs.EXPERIMENT:
+        return table_specs.METRICS
     return PAPER_METRICS.get(cell.experiment, ("fit_seconds", "predict_seconds"))
 
 
@@ -123,7 +125,7 @@ def _result(cell: Cell, rows: Sequence[Row], metric: str) -> str:
     if len(values) > 1:
         text += f" +- {np.std(values):.2g}"
     paper = published(metric, cell.dataset, cell.method)
-    if paper is None:
+    if paper is None or cell.experiment not in PAPER_METRICS:
         return text
     deviation = "" if paper.std is None else f" +- {paper.std:g}"
     return f"{text} (paper {paper.mean:g}{deviation})"

@@ -52,12 +52,12 @@ def _line(summary: Summary, default: Summary | None) -> list[str]:
     fit, predict = summary.fit_seconds(), summary.median_seconds("predict")
     assert fit is not None
     assert predict is not None
-    ratio = None if default is None or default is summary else _ratio(default, summary)
+    ratio = None if default is None or default is summary else crps_ratio(default, summary)
     return [
         label(summary.cell.method),
         str(folds),
         f"{protocol['n_draws']:,}" if protocol["draws"] == "independent" else "exact",
-        *(_score(summary.score(metric)) for metric in _SCORES),
+        *(score_text(summary.score(metric)) for metric in _SCORES),
         f"{fit / folds:.3g}",
         f"{predict:.3g}",
         ", ".join(dict.fromkeys(row["device"] for row in summary.rows)),
@@ -65,14 +65,14 @@ def _line(summary: Summary, default: Summary | None) -> list[str]:
     ]
 
 
-def _score(score: Score | None) -> str:
+def score_text(score: Score | None) -> str:
     """Mean ± deviation; the mean alone where there is one fold."""
     if score is None:
         return ""
     return three_digits(score) if score.n > 1 else three_digits(score).partition(" ± ")[0]
 
 
-def _ratio(ours: Summary, theirs: Summary) -> float | None:
+def crps_ratio(ours: Summary, theirs: Summary) -> float | None:
     """Our mean CRPS divided by theirs, on the folds that both have; below one, ours is better."""
     our_crps, their_crps = (
         {row["run"]: row["metrics"]["crps"] for row in summary.rows} for summary in (ours, theirs)

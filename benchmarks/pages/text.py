@@ -9,8 +9,8 @@ HEAD = """\
 
 Every method of the paper on every data set of the paper, with the same data, folds, training
 engine and metrics. `python -m benchmarks page` writes this page from the rows in
-`results/bench/`, which the commands `toy`, `uci`, `outputs`, `scaling` and `rl` add to. Do not
-edit it by hand.
+`results/bench/`, which the commands `toy`, `uci`, `tables`, `outputs`, `scaling` and `rl` add
+to. Do not edit it by hand.
 
 - *ours* is the mean ± standard deviation over seeds or folds; *paper* is the number that the
   paper prints.
@@ -130,6 +130,22 @@ mean. It was sampled without a seed, because with one its sampler repeats the sa
 are those of one fold. The packages ran on one thread of a machine with other work, `NKCME()` and
 *quick* side by side with their other folds on the machine named, so the seconds compare only
 roughly."""
+
+TABLES = """\
+Tables in CSV files over their folds, run by `python -m benchmarks tables`. CRPS is the mean ±
+standard deviation over folds, in units of y, and the coverages are means; lower CRPS is better. The
+last column is the CRPS of `NKCME()` divided by that of the method, on the folds that both have.
+
+QICE is that of the bins of all folds together, a y on the edge of two bins counting into the lower
+one; *floor* is the expected QICE of a perfect model on as many test rows. NLL is the mean negative
+log density of the test rows where it is finite; *not finite* counts the others.
+
+MDN, NSF, CARD, DF and `KernelCME()` run with the defaults of their estimators. NGBoost predicts
+normal distributions, of up to 2,000 trees with early stopping. CatBoost (1,000 trees) and LightGBM
+(500 trees per level) are quantile regressions of 23 levels, sorted and interpolated, and
+quantile-forest has 500 trees; they have no density, and their CRPS is twice the average pinball
+loss of 200 quantiles. Treeffuser is scored by 50 draws: too few for its 99 % interval, and its CRPS
+is the unbiased estimate. All of them ran on one thread."""
 
 RL = """\
 The paper's two figures, run by `python -m benchmarks rl`: 500,000 steps, with one evaluation

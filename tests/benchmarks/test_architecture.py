@@ -30,16 +30,16 @@ def top_level(path: Path) -> set[str]:
     return {name.partition(".")[0] for name in imports(path)}
 
 
+PEERS = {"ngboost", "quantile_forest", "treeffuser", "catboost", "lightgbm"}
+
+
 def test_only_the_peer_program_imports_peers():
-    peers = {"ngboost", "quantile_forest", "treeffuser"}
-    assert {path.name for path in FILES if top_level(path) & peers} == {"peer_program.py"}
+    assert {path.name for path in FILES if top_level(path) & PEERS} == {"peer_program.py"}
 
 
 def test_the_peer_program_imports_nothing_of_ours():
     program = top_level(Path(peer_program.__file__))
-    assert program - set(sys.stdlib_module_names) == {
-        "numpy", "ngboost", "quantile_forest", "treeffuser",
-    }  # fmt: skip
+    assert program - set(sys.stdlib_module_names) == {"numpy", *PEERS}
 
 
 #: The packages that each package must not import.

@@ -11,7 +11,7 @@ from nkcme.estimators import ESTIMATORS
 from support import fake_bench
 
 COMMANDS = [
-    "toy", "uci", "outputs", "scaling", "rl", "page", "speed", "rl-speed", "table-sizes",
+    "toy", "uci", "tables", "outputs", "scaling", "rl", "page", "speed", "rl-speed", "table-sizes",
     "small-tables", "risk", "figures",
 ]  # fmt: skip
 
@@ -63,6 +63,8 @@ def test_seeds_limits_the_runs(tiny_cells, tmp_path):
         (["toy", "--methods", "nothing"], "'nothing'"),
         (["toy", "--sets", "nothing"], "'nothing'"),
         (["uci", "--methods", "ngboost"], "there is no method 'ngboost'"),  # without --peers
+        (["tables"], "set NKCME_TABLES"),
+        (["tables", "nowhere"], "nowhere is no CSV file"),
         (["outputs", "--sets", "moon"], "ring, banana, mixture"),
         (["rl", "--agents", "nothing"], "nothing"),
         (["rl", "--envs", "nothing"], "nothing"),
@@ -75,6 +77,7 @@ def test_seeds_limits_the_runs(tiny_cells, tmp_path):
 )
 def test_bad_input_is_one_line(words, expected, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NKCME_TABLES", raising=False)
     assert run(words) == 2
     error = capsys.readouterr().err.strip()
     assert expected in error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.experiments.cell import Cell
-from benchmarks.experiments.protocols import agents, outputs, scaling, toy, uci
+from benchmarks.experiments.protocols import agents, outputs, scaling, tables, toy, uci
 from benchmarks.experiments.protocols.fitting import Outcome
 
 _PERFORMERS = {
@@ -13,6 +13,7 @@ _PERFORMERS = {
     "toy-quick": toy.perform,
     "outputs": outputs.perform,
     "uci": uci.perform,
+    "tables": tables.perform,
     "scaling": scaling.perform,
     "year": scaling.perform_year,
     "rl": agents.perform,

@@ -72,10 +72,8 @@ def _perform_peer(cell: Cell, data: UciTable, runs: Sequence[int]) -> Iterator[t
     for fold in runs:
         train_rows, test_rows = data.fold(fold)
         try:
-            outcome = peers.perform_fold(
-                cell, data.X[train_rows], data.y[train_rows],
-                data.X[test_rows], data.y[test_rows], seed=fold,
-            )  # fmt: skip
+            given = peers.FoldData(data.X[train_rows], data.y[train_rows], data.X[test_rows])
+            outcome = peers.perform_fold(cell, given, data.y[test_rows], seed=fold)
         except NkcmeError as error:
             yield fold, error
         else:
