@@ -24,13 +24,15 @@ class Predicted(NamedTuple):
 
     ``quantiles`` (n_rows, len(LEVELS)) are NaN at levels that a method cannot estimate; ``crps``
     and ``log_density`` (n_rows,) are those at the observed y. The log density is None where a
-    method predicts no density.
+    method predicts no density. ``pit`` (n_rows, 2) are P(Y < y) and P(Y <= y), where a method
+    predicts them: shares of rows then count only the part of a point mass that lies within.
     """
 
     quantiles: np.ndarray
     mean: np.ndarray
     crps: np.ndarray
     log_density: np.ndarray | None
+    pit: np.ndarray | None = None
 
 
 def score(y: np.ndarray, predicted: Predicted) -> dict[str, Any]:
@@ -38,24 +40,41 @@ def score(y: np.ndarray, predicted: Predicted) -> dict[str, Any]:
     quantile = dict(zip(LEVELS, predicted.quantiles.T, strict=True))
     edges = np.stack([quantile[level] for level in _DECILES])
     # As in `metrics.decile_counts`: a bin includes its upper edge.
-    bins = np.bincount(np.sum(y > edges, axis=0), minlength=10)
+    bins = np.bincount(np.sum(y > edges, axis=0), minlength=10).astype(float)
     low, high = _TAILS
+    shares = {
+        name: _share((quantile[a] <= y) & (y <= quantile[b]), quantile[a])
+        for name, (a, b) in INTERVALS.items()
+    }
+    if predicted.pit is not None:
+        bins = np.array([_within(predicted.pit, k / 10, (k + 1) / 10).sum() for k in range(10)])
+        shares = {
+            name: float(_within(predicted.pit, *ends).mean()) for name, ends in INTERVALS.items()
+        }
     return {
         "metrics": {
             "crps": float(predicted.crps.mean()),
             "rmse": metrics.rmse(y, predicted.mean),
             **_density_scores(predicted.log_density),
             "qice_percent": 100 * metrics.qice_from_counts(bins),
-            **{
-                name: _share((quantile[a] <= y) & (y <= quantile[b]), quantile[a])
-                for name, (a, b) in INTERVALS.items()
-            },
+            **shares,
             "width": float(np.mean(quantile[0.95] - quantile[0.05])),
             "below_0.001": _share(y < quantile[low], quantile[low]),
             "above_0.999": _share(y > quantile[high], quantile[high]),
         },
-        "bins": bins.tolist(),
+        "bins": bins.round(6).tolist(),
     }
+
+
+def _within(pit: np.ndarray, low: float, high: float) -> np.ndarray:
+    """The share of each row's jump from P(Y < y) to P(Y <= y) that lies between two levels."""
+    start, end = pit.T
+    inside = np.minimum(end, high) - np.maximum(start, low)
+    jumps = end - start > 1e-9
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.clip(inside / (end - start), 0.0, 1.0)
+    last = high == 1.0
+    return np.where(jumps, share, (end >= low) & ((end < high) | last))
 
 
 def _density_scores(log_density: np.ndarray | None) -> dict[str, float | int | None]:

@@ -32,7 +32,8 @@ class Evaluation:
     """The predictions of a model for each row, beside the observed ``y``; arrays (n_rows,).
 
     ``lower`` and ``upper`` are the ends of the central 90 % interval, ``pit`` is the predicted
-    probability of values up to y, and ``log_density`` is that of the smoothed reading.
+    probability of values up to y, and ``log_density`` the log density at y, or the log probability
+    of y where its ``point_mass`` is positive. There ``pit`` is random within the jump of the CDF.
     """
 
     y: np.ndarray
@@ -43,6 +44,7 @@ class Evaluation:
     pit: np.ndarray
     crps: np.ndarray
     log_density: np.ndarray
+    point_mass: np.ndarray
 
     def __len__(self) -> int:
         return len(self.y)
@@ -150,15 +152,19 @@ def _evaluate_blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[E
         y = target[rows]
         dist = model.predict_dist(native(table[rows]))
         lower, median, upper = dist.ppf(_LEVELS).T
+        point_mass = dist.pmf(y)
+        # Where y has a positive probability, a PIT that is random within it is uniform.
+        uniform = np.random.default_rng(rows.start).uniform(size=len(y))
         yield Evaluation(
             y=y,
             mean=dist.mean(),
             median=median,
             lower=lower,
             upper=upper,
-            pit=metrics.pit(dist.cdf(y)),
+            pit=metrics.pit(dist.cdf(y) - uniform * point_mass),
             crps=dist.crps(y),
             log_density=dist.smoothed().logpdf(y),
+            point_mass=point_mass,
         )
 
 

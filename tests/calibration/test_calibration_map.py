@@ -86,8 +86,17 @@ def test_the_map_is_as_detailed_as_the_counts_allow():
     beta = stats.beta(2.0, 3.0)
     levels = np.linspace(0.0, 1.0, N_STEPS + 1)
     expected = np.diff(beta.cdf(levels))
-    assert _likeliest_rows(expected, np.round(5000 * expected), np.array(BETA_ROWS)) == 64_000
+    assert (
+        _likeliest_rows(expected, np.round(5000 * expected), np.array(BETA_ROWS)) == BETA_ROWS[-1]
+    )
     middle = np.zeros(N_STEPS)
     middle[[20, 79]] = 2500.0
     flat = np.full(N_STEPS, 1.0 / N_STEPS)
-    assert _likeliest_rows(flat, middle, np.array(BETA_ROWS)) == 500
+    assert _likeliest_rows(flat, middle, np.array(BETA_ROWS)) == BETA_ROWS[0]
+
+
+def test_counts_of_point_masses_are_spread_over_their_jumps():
+    """A perfect model of a coin: half of the rows jump from 0 to 1/2, half from 1/2 to 1."""
+    upper = np.repeat([0.5, 1.0], 300)
+    counts = pit_counts(upper, lower=upper - 0.5)
+    np.testing.assert_allclose(counts, 600 / N_STEPS)

@@ -110,6 +110,10 @@ BAD_PARAMETERS: dict[str, Cases] = {
         *(("head", value, "simplex") for value in ("tail", None, ["simplex"])),
         *(("bandwidth_update", value, "joint") for value in ("never", ["joint"])),
         *(("reading", value, "atomic") for value in ("loud", np.array(["auto"]))),
+        *(("support", value, "auto") for value in ("some", None)),
+        *(("bounds", value, "(lower, upper)") for value in (3, "0")),
+        *(("integer", value, "True or False") for value in (2, "yes", None)),
+        *(("values", value, "finite numbers") for value in (3, "one")),
         *(("bandwidth", value, "above 0") for value in (0, -1, "1", np.nan, None, True)),
         *(("bandwidth_floor", value, "at least 0") for value in (-1, "x")),
         ("bandwidth_learning_rate", "x", "above 0"),
@@ -147,7 +151,7 @@ def test_every_parameter_has_a_bad_value():
 
 
 def test_one_atom_is_the_middle_of_the_range():
-    model = tiny("NKCME", n_atoms=1).fit(X, Y)
+    model = tiny("NKCME", n_atoms=1, reading="atomic").fit(X, Y)
     mean = check_sane(model)
     np.testing.assert_allclose(mean, 0.5 * (Y.min() + Y.max()), rtol=1e-5)
 

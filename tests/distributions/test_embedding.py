@@ -13,13 +13,16 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from nkcme.distributions import blocks
-from nkcme.distributions.embedding import READINGS, Embedding, summing_to_one
+from nkcme.distributions.embedding import Embedding, summing_to_one
 from nkcme.distributions.readings import Measure
 from nkcme.errors import NkcmeError
 from nkcme.kernels import KERNELS
 from support.predicted_distributions import ATOMS, PLANE_ATOMS, ROWS, plane_embedding, weights
 from support.predicted_distributions import embedding as make
 from support.quadrature import line, plane
+
+#: Those of any weights; tests/distributions/test_spread_atoms.py has the law.
+READINGS = ("atomic", "smoothed")
 
 SCIPY = {"gaussian": stats.norm, "laplace": stats.laplace, "cauchy": stats.cauchy}
 BIN_WIDTH = 0.75

@@ -178,7 +178,7 @@ def test_validation_tables_must_have_the_outputs_of_training():
 
 def test_one_atom_is_the_middle_of_the_range():
     X, y = table()
-    one = fit(n_atoms=1)
+    one = fit(n_atoms=1, reading="atomic")
     np.testing.assert_allclose(one.predict(X), 0.5 * (y.min() + y.max()), rtol=1e-5)
     np.testing.assert_array_equal(one.predict_var(X), 0.0)
     assert np.all(np.isfinite(one.sample(X, 2, method="herd")))

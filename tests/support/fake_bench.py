@@ -37,6 +37,12 @@ class FakeDistribution:
     def cdf(self, y: np.ndarray) -> np.ndarray:
         return norm.cdf(y)
 
+    def pmf(self, y: np.ndarray) -> np.ndarray:
+        return np.zeros(np.shape(y))
+
+    def without_support(self) -> FakeDistribution:
+        return self
+
     def smoothed(self) -> FakeDistribution:
         return self
 

@@ -10,6 +10,7 @@ from nkcme import NKCME, presets
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.location_regressors import RegressorFits, Regressors
 from nkcme.estimators.training_data import Encoded
+from nkcme.tables.target import TargetScaler
 from support.tiny_estimators import small_recipe
 
 SMALL = presets.QUICK | {
@@ -36,7 +37,8 @@ def encoded(x: Any, y: Any, weight: np.ndarray | None = None) -> Encoded:
     """A training set as estimators see it."""
     x, y = np.asarray(x, np.float32), np.asarray(y, np.float32).reshape(len(x), -1)
     weight = np.ones(len(x)) if weight is None else weight
-    return Encoded(x, y, weight, None, None, len(x), 0)
+    scaler = TargetScaler(np.zeros(y.shape[1]), np.ones(y.shape[1]))
+    return Encoded(x, y, weight, None, None, len(x), 0, scaler)
 
 
 def cross_fitted(regressor: Any, data: Encoded, folds: Folds) -> tuple[Regressors, np.ndarray]:

@@ -64,7 +64,7 @@ def distribution_scores(evaluation: Evaluation) -> tuple[dict[str, float | None]
     """Scores of the predicted distributions, and notes on scores that are not finite."""
     scores: dict[str, float | None] = {
         "crps": float(evaluation.crps.mean()),
-        "coverage": metrics.coverage(evaluation.y, evaluation.interval),
+        "coverage": interval_coverage(evaluation),
         "width": metrics.interval_width(evaluation.interval),
     }
     zero = int(np.isneginf(evaluation.log_density).sum())
@@ -72,3 +72,11 @@ def distribution_scores(evaluation: Evaluation) -> tuple[dict[str, float | None]
         note = f"nll is infinite: density 0 at {zero} of {len(evaluation)} rows"
         return scores | {"nll": None}, [note]
     return scores | {"nll": metrics.nll(evaluation.log_density)}, []
+
+
+def interval_coverage(evaluation: Evaluation) -> float:
+    """The share of y in 90 % intervals. Where y has point masses, an interval that ends on one
+    counts only the part of it that belongs to the 90 %: by the random PIT."""
+    if not evaluation.point_mass.any():
+        return metrics.coverage(evaluation.y, evaluation.interval)
+    return float(np.mean((evaluation.pit >= 0.05) & (evaluation.pit <= 0.95)))

@@ -63,8 +63,11 @@ def _predict(model: ConditionalEstimator, X: Any, y: np.ndarray) -> tuple[Predic
     for rows in blocks.row_slices(len(y), blocks.BLOCK_ROWS):
         (dist, mean, quantiles), more = timed(partial(_ask, model, X.iloc[rows]))
         seconds += more
-        log_density = dist.smoothed().logpdf(y[rows])
-        found.append(Predicted(quantiles, mean, dist.crps(y[rows]), log_density))
+        upper = dist.cdf(y[rows])
+        pit = np.stack([upper - dist.pmf(y[rows]), upper], axis=1)
+        # Of the continuous law, to compare with methods that know no support.
+        log_density = dist.without_support().smoothed().logpdf(y[rows])
+        found.append(Predicted(quantiles, mean, dist.crps(y[rows]), log_density, pit))
     return Predicted(*(np.concatenate(parts) for parts in zip(*found, strict=True))), seconds
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,8 +53,13 @@ def _score(
     draws, sample_seconds = timed(
         lambda: draw_samples(model, X, cell.protocol["draws"], cell.protocol["n_draws"], fold)
     )
-    bins = metrics.decile_counts(y, draws)
     evaluation, predict_seconds = timed(lambda: evaluate_rows(model, X, y))
+    bins = metrics.decile_counts(y, draws)
+    if evaluation.point_mass.any():  # samples that equal y tell nothing of its place among them
+        bins = np.bincount(np.minimum((10 * evaluation.pit).astype(int), 9), minlength=10)
+        # Published densities are continuous: so is this one, before it is confined to the values.
+        density = model.predict_dist(X).without_support().logpdf(y)
+        evaluation = replace(evaluation, log_density=density)
     scores, notes = distribution_scores(evaluation)
     return {
         "metrics": {

@@ -24,11 +24,11 @@ from nkcme.errors import NkcmeError
 N_STEPS = 100
 
 #: Pseudo-rows of a uniform U that are added when a beta distribution is fitted to U.
-UNIFORM_ROWS = 100.0
+UNIFORM_ROWS = 50.0
 #: Candidates for the pseudo-rows of that beta distribution which are added to the counts of U; the
 #: likeliest is used. A few hundred rows then correct the middle and the spread, and only many
 #: rows, or a shape far from any beta distribution, bend the map in detail.
-BETA_ROWS = tuple(500.0 * 2.0**i for i in range(8))
+BETA_ROWS = tuple(62.5 * 2.0**i for i in range(11))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,9 @@ class CalibrationMap:
         return np.diff(below, axis=1, prepend=0.0)
 
 
-def pit_counts(pit: ArrayLike, weight: ArrayLike | None = None) -> np.ndarray:
+def pit_counts(
+    pit: ArrayLike, weight: ArrayLike | None = None, *, lower: ArrayLike | None = None
+) -> np.ndarray:
     """The number of rows, or their weight, with F(y | x) in each step of probability, (N_STEPS,).
 
     Parameters
@@ -154,9 +156,20 @@ def pit_counts(pit: ArrayLike, weight: ArrayLike | None = None) -> np.ndarray:
         F(y | x) of each row.
     weight : array_like of shape (n_rows,) or None
         How many rows each row counts as; None for one each.
+    lower : array_like of shape (n_rows,) or None
+        P(Y < y | x), where y has point masses. A row is then spread evenly from there to F(y | x):
+        the expectation of a randomised PIT, which is uniform for a perfect model.
     """
     levels = np.linspace(0.0, 1.0, N_STEPS + 1)
-    return np.histogram(np.clip(pit, 0.0, 1.0), levels, weights=weight)[0].astype(np.float64)
+    upper = np.clip(np.asarray(pit, np.float64), 0.0, 1.0)
+    rows = np.ones(len(upper)) if weight is None else np.asarray(weight, np.float64)
+    start = upper if lower is None else np.clip(np.asarray(lower, np.float64), 0.0, upper)
+    jumps = upper - start > 1e-9
+    counts = np.histogram(upper[~jumps], levels, weights=rows[~jumps])[0].astype(np.float64)
+    if jumps.any():
+        share = (levels - start[jumps, None]) / (upper - start)[jumps, None]
+        counts += np.diff(rows[jumps] @ np.clip(share, 0.0, 1.0))
+    return counts
 
 
 def extrapolated_counts(

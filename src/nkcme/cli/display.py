@@ -100,6 +100,7 @@ def show_model(described: dict[str, Any]) -> None:
         "members": described.get("members"),
         "location model": described.get("center"),
         "recalibrated": {True: "yes", False: "no", None: None}[described.get("recalibrated")],
+        "support": described.get("support"),
         "network weights": described.get("weights"),
         "training steps": described.get("steps"),
         "parameters": ", ".join(f"{k}={v!r}" for k, v in described["parameters"].items()),

@@ -38,5 +38,6 @@ def describe_model(model_path: Path) -> dict[str, Any]:
     if isinstance(model, NKCME):
         described["center"] = "none" if model.center_ is None else model.center_.summary()
         described["recalibrated"] = model.recalibration_ is not None
+        described["support"] = str(model.support_)
     described["parameters"] = model.get_params(deep=False)
     return described

@@ -8,7 +8,7 @@ and intervals (n_rows, n).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ from nkcme.distributions.checks import (
     checked_size,
 )
 from nkcme.errors import NkcmeError
+
+#: Quantiles whose log densities are averaged to an entropy.
+_ENTROPY_LEVELS = 512
 
 
 class Distribution(ABC):
@@ -59,13 +62,11 @@ class Distribution(ABC):
         return self.n_rows
 
     def smoothed(self) -> Distribution:
-        """The distribution with a smooth density, for drawing curves and for log-likelihoods.
+        """The distribution with a smooth density, for drawing curves and for log-likelihoods."""
+        return self
 
-        Returns
-        -------
-        Distribution
-            The smoothed reading of an `Embedding`; any other distribution itself.
-        """
+    def without_support(self) -> Distribution:
+        """The distribution before it is confined to a support: continuous, over all numbers."""
         return self
 
     def pdf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
@@ -103,6 +104,25 @@ class Distribution(ABC):
         """
         return self._at(self._cdf, y, grid)
 
+    def sf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
+        """The probability of a value above ``y``: one minus the `cdf` of one output.
+
+        Parameters and shapes are those of `pdf`.
+        """
+        self._need_one_output("the survival function")
+        return 1.0 - self.cdf(y, grid=grid)
+
+    def pmf(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
+        """The probability of exactly ``y``: zero except at point masses.
+
+        Parameters and shapes are those of `pdf`.
+        """
+        return self._at(self._pmf, y, grid)
+
+    def point_masses(self) -> tuple[np.ndarray, np.ndarray]:
+        """The values (k,) of positive probability, and the probabilities (n_rows, k)."""
+        return self._point_masses()
+
     def ppf(self, q: ArrayLike) -> np.ndarray:
         """Quantiles at the levels ``q``. They never cross.
 
@@ -130,35 +150,46 @@ class Distribution(ABC):
         values[:, order] = np.maximum.accumulate(values[:, order], axis=1)
         return values[:, 0] if levels.ndim == 0 else values
 
-    def median(self) -> np.ndarray:
-        """The 0.5 quantile.
+    def isf(self, q: ArrayLike) -> np.ndarray:
+        """Quantiles at the levels 1 - ``q``: the values that are exceeded with probability ``q``.
 
-        Returns
-        -------
-        ndarray of shape (n_rows,)
+        Parameters and shapes are those of `ppf`.
         """
+        return self.ppf(1.0 - as_floats("quantile levels", q))
+
+    def median(self) -> np.ndarray:
+        """The 0.5 quantile, (n_rows,)."""
         return self.ppf(0.5)
 
-    def interval(self, coverage: float = 0.9) -> np.ndarray:
+    def interval(self, coverage: float | Sequence[float] | np.ndarray = 0.9) -> np.ndarray:
         """The central interval that contains y with probability ``coverage``.
 
         Parameters
         ----------
-        coverage : float
-            One number between 0 and 1.
+        coverage : float or list of k floats
+            Between 0 and 1.
 
         Returns
         -------
-        ndarray of shape (n_rows, 2)
+        ndarray of shape (n_rows, 2), or (n_rows, k, 2) for k coverages
             The quantiles at (1 - coverage) / 2 and (1 + coverage) / 2.
 
         Raises
         ------
         NkcmeError
-            If ``coverage`` is not one number between 0 and 1.
+            If a coverage is not between 0 and 1.
         """
-        level = checked_coverage(coverage)
-        return self.ppf([(1 - level) / 2, (1 + level) / 2])
+        if np.ndim(coverage) != 1:
+            level = checked_coverage(coverage)
+            return self.ppf([(1 - level) / 2, (1 + level) / 2])
+        levels = [checked_coverage(one) for one in coverage]  # type: ignore[union-attr]
+        ends = [end for level in levels for end in ((1 - level) / 2, (1 + level) / 2)]
+        return self.ppf(ends).reshape(self.n_rows, len(levels), 2)
+
+    def entropy(self) -> np.ndarray:
+        """The entropy E[-log pdf(y)] of one output, (n_rows,), by quadrature over quantiles."""
+        levels = (np.arange(_ENTROPY_LEVELS) + 0.5) / _ENTROPY_LEVELS
+        return -np.mean(self.logpdf(self.ppf(levels)), axis=1)
 
     def mean(self) -> np.ndarray:
         """The expectation of y.
@@ -170,31 +201,16 @@ class Distribution(ABC):
         return self._squeeze(self._mean())
 
     def var(self) -> np.ndarray:
-        """The variance of y, for each output.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or (n_rows, d) for d > 1 outputs
-        """
+        """The variance of y, for each output: (n_rows,), or (n_rows, d) for d > 1 outputs."""
         with np.errstate(over="ignore"):  # the square of units of 1e200 is infinite
             return np.square(self.std())
 
     def std(self) -> np.ndarray:
-        """The standard deviation of y, for each output.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or (n_rows, d) for d > 1 outputs
-        """
+        """The standard deviation of y, for each output, in the shape of `var`."""
         return self._squeeze(self._std())
 
     def mode(self) -> np.ndarray:
-        """The y of the highest density.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or (n_rows, d) for d > 1 outputs
-        """
+        """The y of the highest density, in the shape of `mean`."""
         return self._squeeze(self._mode())
 
     def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
@@ -245,6 +261,16 @@ class Distribution(ABC):
         missing = np.isnan(observed)
         scores = self._crps(np.where(missing, 0.0, observed))
         return np.where(missing, np.nan, scores)
+
+    # What a subclass with point masses implements.
+
+    def _pmf(self, y: np.ndarray) -> np.ndarray:
+        """The probability of points: (n_rows, m)."""
+        return np.zeros((self.n_rows, y.shape[1]))
+
+    def _point_masses(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values (k,) of positive probability, and the probabilities (n_rows, k)."""
+        return np.empty(0), np.empty((self.n_rows, 0))
 
     # What a subclass implements. Points have the shape (n_rows or 1, m, d) and no NaN.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nkcme.distributions.checks import as_rows
-from nkcme.distributions.hilbert_space import HilbertSpaceElement
+from nkcme.distributions.confined_embedding import LAW, SAME_PLACE, ConfinedEmbedding
 from nkcme.distributions.readings import (
     READINGS,
     AtomicReading,
@@ -23,15 +23,18 @@ from nkcme.distributions.readings import (
     SeveralOutputsReading,
     SmoothedReading,
 )
+from nkcme.distributions.spread_atoms import SpreadAtoms
+from nkcme.distributions.support import EVERYTHING, Support
+from nkcme.distributions.tails import Tails
 from nkcme.errors import NkcmeError
 from nkcme.kernels import kernel_class
 
 
 @dataclass(frozen=True, eq=False)
-class Embedding(HilbertSpaceElement):
+class Embedding(ConfinedEmbedding):
     """A conditional mean embedding mu = sum_a w_a(x) k(eta_a, .) for a batch of x.
 
-    It has two readings as a distribution:
+    It has three readings as a distribution:
 
     - ``"atomic"``: the measure sum_a w_a delta(eta_a), which training brings close to P(y | x). For
       density, CDF, quantiles and samples of one output the mass of each atom is spread evenly over
@@ -39,6 +42,9 @@ class Embedding(HilbertSpaceElement):
       spread by the Gaussian of the atom's covariance, where covariances are given.
     - ``"smoothed"``: the function mu itself. It is a density because k is one, and it is P(y | x)
       convolved with k.
+    - ``"law"``, of one output: the atoms spread over the gaps to their neighbours, around each atom
+      as its mean; calibrated; with tails beyond the outermost atoms; on the values that y can take.
+      Every method is a view of this one law, moments included.
 
     Parameters
     ----------
@@ -52,11 +58,20 @@ class Embedding(HilbertSpaceElement):
         The bandwidth of k, in standard units.
     location, scale : float or array_like of shape (d,) or (n_rows, d)
         The units: y = location + scale z.
-    reading : {"smoothed", "atomic"}
+    reading : {"smoothed", "atomic", "law"}
         How the embedding is read as a distribution.
     covariances : array_like of shape (m, d, d) or None
         For several outputs, the covariance of z around each atom. None, or zeros, for the atoms
         alone.
+    overlap : float
+        For the law, the share of an atom's mass that reaches over the whole gap to its neighbours,
+        from 0 to 1; the rest stays in its bin.
+    calibration : array_like of shape (k,) or None
+        For the law, a calibration map: calibrated probabilities at even levels from 0 to 1.
+    tails : Tails or None
+        For the law, the tails beyond the outermost bins.
+    support : Support
+        For the law, the values that y can take.
 
     Notes
     -----
@@ -66,11 +81,12 @@ class Embedding(HilbertSpaceElement):
     latter, so that the CDF is monotone and quantiles cannot cross. The `cdf` of several outputs is
     that of the weights as they are, and with signed weights need not be monotone.
 
-    `mean` is sum_a w_a eta_a in both readings. `var` is the variance of the atoms; the smoothed
+    But for the law, `mean` is sum_a w_a eta_a. `var` is the variance of the atoms; the smoothed
     reading adds that of the kernel (infinite for the Cauchy kernel) and the atomic one of several
     outputs that of the covariances. Signed weights can make the variance of the atoms negative; it
-    then counts as zero. `mode` is searched on a fine grid for one output and among the atoms for
-    several. docs/distributions.md has a table of all methods.
+    then counts as zero. `mode` is searched on a fine grid
+    for one output and among the atoms for several. docs/distributions.md has a table of all
+    methods.
 
     Examples
     --------
@@ -90,6 +106,10 @@ class Embedding(HilbertSpaceElement):
     scale: Any = 1.0
     reading: str = "smoothed"
     covariances: np.ndarray | None = None
+    overlap: float = 0.0
+    calibration: np.ndarray | None = None
+    tails: Tails | None = None
+    support: Support = EVERYTHING
 
     def __post_init__(self) -> None:
         atoms = np.asarray(self.atoms, np.float64)
@@ -100,8 +120,10 @@ class Embedding(HilbertSpaceElement):
                 f"expected atoms (m, d) and weights (n_rows, m); got {atoms.shape} and "
                 f"{weights.shape}"
             )
-        if self.reading not in READINGS:
-            raise NkcmeError(f"reading must be one of {READINGS}; got {self.reading!r}")
+        if self.reading not in (*READINGS, LAW):
+            raise NkcmeError(f"reading must be one of {(*READINGS, LAW)}; got {self.reading!r}")
+        if self.reading == LAW and (atoms.shape[1] > 1 or np.any(weights < 0)):
+            raise NkcmeError("a law is read from weights of one output that are not negative")
         if not self.bandwidth > 0:
             raise NkcmeError(f"the bandwidth must be positive; got {self.bandwidth}")
         kernel_class(self.kernel)
@@ -148,7 +170,7 @@ class Embedding(HilbertSpaceElement):
 
         Parameters
         ----------
-        reading : {"atomic", "smoothed"}
+        reading : {"atomic", "smoothed", "law"}
 
         Returns
         -------
@@ -159,11 +181,22 @@ class Embedding(HilbertSpaceElement):
     def smoothed(self) -> Embedding:
         """The embedding in the smoothed reading; the atomic density of one output is a histogram.
 
+        A law is returned as it is: it is smooth, and what intervals and scores belong to.
+
         Returns
         -------
         Embedding
         """
-        return self.read("smoothed")
+        return self if self._has_law else self.read("smoothed")
+
+    def without_support(self) -> Embedding:
+        """The law before it is confined to a support: continuous, over all numbers.
+
+        Returns
+        -------
+        Embedding
+        """
+        return replace(self, support=EVERYTHING)
 
     def pdf(self, y: ArrayLike, *, grid: bool = False, clip: bool = False) -> np.ndarray:
         """The density at ``y``, which signed weights can make negative.
@@ -197,6 +230,8 @@ class Embedding(HilbertSpaceElement):
         measure = Measure(self.atoms, self.weights, self.kernel, self.bandwidth)
         atomic = self.reading == "atomic"
         if self.n_outputs == 1:
+            if self.reading == LAW:
+                return SpreadAtoms(measure, self.overlap, self._atoms_on_bounds)
             return AtomicReading(measure) if atomic else SmoothedReading(measure)
         if not atomic:
             return KernelMixtureReading(measure)
@@ -214,18 +249,32 @@ class Embedding(HilbertSpaceElement):
         assert isinstance(self._reader, SeveralOutputsReading)
         return self._reader
 
-    def _pdf(self, y: np.ndarray) -> np.ndarray:
+    @property
+    def _atoms_on_bounds(self) -> list[int]:
+        """The atoms at bounds that y reaches with positive probability, where atoms do not move."""
+        if not self.support.reached or len(self.location) > 1 or len(self.scale) > 1:
+            return []
+        nearest = (
+            (int(np.abs(distance).argmin()), np.abs(distance).min())
+            for bound in self.support.reached
+            for distance in [(bound - self.location) / self.scale - self.atoms.T]
+        )
+        return sorted({atom for atom, distance in nearest if distance < SAME_PLACE})
+
+    def _plain_pdf(self, y: np.ndarray) -> np.ndarray:
         volume = np.prod(self.scale, axis=1)[:, None]
         return self._through(lambda e, z: e._reader.pdf(z), y) / volume
 
     def _clipped_pdf(self, y: np.ndarray) -> np.ndarray:
-        positive = np.maximum(self._pdf(y), 0.0)
+        if self._has_law:
+            return self._law_at("_pdf", y)
+        positive = np.maximum(self._plain_pdf(y), 0.0)
         if self.n_outputs > 1:
             return positive
         mass = self._by_rows(lambda e: e._one_output.positive_mass)
         return positive / mass[:, None]
 
-    def _logpdf(self, y: np.ndarray) -> np.ndarray:
+    def _plain_logpdf(self, y: np.ndarray) -> np.ndarray:
         """The log of the clipped density, for Gaussian components without underflow."""
         if isinstance(self._reader, GaussianMixtureReading) and np.all(self.weights >= 0):
             # Weights differ by row, so that shared points are repeated for each.
@@ -234,7 +283,7 @@ class Embedding(HilbertSpaceElement):
         with np.errstate(divide="ignore"):
             return np.log(self._clipped_pdf(y))
 
-    def _cdf(self, y: np.ndarray) -> np.ndarray:
+    def _plain_cdf(self, y: np.ndarray) -> np.ndarray:
         return self._through(lambda e, z: e._reader.cdf(z), y, self._reader.cdf_numbers)
 
     def _standard_ppf(self, q: np.ndarray) -> np.ndarray:

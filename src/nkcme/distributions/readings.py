@@ -1,8 +1,9 @@
 """The readings of an embedding as a distribution, in standard units.
 
 A reading of one output has a table of its CDF. The atomic one spreads the mass of each atom evenly
-over the bin around it; the smoothed one is the mixture of kernels. Signed weights have negative
-masses in the table, which count as zero, so that every row has one monotone CDF.
+over the bin around it; the smoothed one is the mixture of kernels; `spread_atoms` has a third.
+Signed weights have negative masses in the table, which count as zero, so that every row has one
+monotone CDF.
 
 A reading of several outputs is a mixture with one component per atom: the atom itself, the kernel,
 or the Gaussian of the atom's covariance.
@@ -23,6 +24,7 @@ from nkcme.distributions.root_finding import bracketed_newton
 from nkcme.errors import NkcmeError
 from nkcme.kernels import evaluate, kernel_class
 
+#: The readings of any weights; see `Embedding` for the law.
 READINGS = ("atomic", "smoothed")
 
 # Tail probabilities at which a smoothed CDF is tabulated beyond the outermost atoms. Even steps in

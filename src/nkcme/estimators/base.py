@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nkcme.distributions.base import Distribution
 from nkcme.distributions.blocks import BLOCK_ROWS, map_rows
+from nkcme.distributions.checks import checked_coverage
 from nkcme.errors import NkcmeError
 from nkcme.estimators.fingerprint import fingerprint
 from nkcme.estimators.saving import from_json, save_estimator
@@ -41,14 +42,18 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
     _ABSENT_IN_OLD_FILES: ClassVar[dict[str, Any]] = {}
 
     # Parameters that every subclass has.
-    standardize: bool
+    standardize: bool | str
     random_state: Any
 
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raises NkcmeError on a bad parameter; called before anything is learned."""
-        if not isinstance(self.standardize, bool | np.bool_):
-            raise NkcmeError(f"standardize must be True or False; got {self.standardize!r}")
+        standardize = self._standardisation
+        robust = isinstance(standardize, str) and standardize == "robust"
+        if not robust and not isinstance(standardize, bool | np.bool_):
+            raise NkcmeError(
+                f'standardize must be True or False, or "robust"; got {self.standardize!r}'
+            )
 
     @abstractmethod
     def _train(self, datasets: Sequence[Encoded]) -> list[Any]:
@@ -164,6 +169,7 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, X_val: Any, y_val: Any
     ) -> TrainingTable:
         need_unforked_process()
+        standardize = self._standardisation
         return encode_training(
             self,
             X,
@@ -171,9 +177,14 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
             sample_weight,
             X_val,
             y_val,
-            standardize=bool(self.standardize),
+            standardize=standardize if isinstance(standardize, str) else bool(standardize),
             random_state=self.random_state,
         )
+
+    @property
+    def _standardisation(self) -> bool | str:
+        """How inputs and outputs are standardised."""
+        return self.standardize
 
     def _set_fitted(self, table: TrainingTable, trained: Any) -> None:
         """Replace everything learned by an earlier fit."""
@@ -242,7 +253,8 @@ class ConditionalEstimator(RegressorMixin, BaseEstimator):
         array (n_rows, 2)
             Lower and upper ends.
         """
-        return self._stream(X, lambda dist: dist.interval(coverage))
+        level = checked_coverage(coverage)
+        return self._stream(X, lambda dist: dist.interval(level))
 
     def sample(
         self,

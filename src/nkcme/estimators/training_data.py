@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
 from nkcme.tables.encoding import TableEncoder
@@ -34,6 +35,24 @@ class Encoded(NamedTuple):
     y_validation: np.ndarray | None
     n_rows: int  # of the table, repetitions counted; rules that depend on its size use this
     seed: int
+    scaler: TargetScaler  # the units of y
+    support: Support = EVERYTHING  # of y, in its own units
+
+    @property
+    def exact_y(self) -> np.ndarray:
+        """The y (n,) of one output in its own units, without the rounding to float32 where the
+        support says what it was."""
+        return self.support.snapped(self.scaler.inverse(self.y)[:, 0], float(self.scaler.scale[0]))
+
+    def rows(self, chosen: np.ndarray) -> Encoded:
+        """Some of the rows, as a table of their own."""
+        share = self.weight[chosen].sum() / self.weight.sum()
+        return self._replace(
+            x=self.x[chosen],
+            y=self.y[chosen],
+            weight=self.weight[chosen],
+            n_rows=max(round(self.n_rows * share), 1),
+        )
 
     def digest(self) -> str:
         """A hash of the data and the seed, which identifies the run of a checkpoint."""
@@ -62,7 +81,7 @@ def encode_training(
     X_val: Any,
     y_val: Any,
     *,
-    standardize: bool,
+    standardize: bool | str,
     random_state: Any,
 ) -> TrainingTable:
     """Check and encode a training table; ``estimator`` itself is not changed."""
@@ -82,7 +101,7 @@ def encode_training(
         )
     columns = target.reshape(n, -1)
     encoder = TableEncoder.fit(X, standardize=standardize, sample_weight=weight)
-    scaler = TargetScaler.fit(columns, standardize=standardize, sample_weight=weight)
+    scaler = TargetScaler.fit(columns, standardize=bool(standardize), sample_weight=weight)
     attributes = {
         "y_ndim_": target.ndim,
         "n_outputs_": columns.shape[1],
@@ -97,6 +116,7 @@ def encode_training(
         *_encode_validation(probe, X_val, y_val, encoder, scaler),
         n_rows,
         int(check_random_state(random_state).randint(2**31 - 1)),
+        scaler,
     )
     return TrainingTable(data, attributes)
 

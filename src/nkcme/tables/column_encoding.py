@@ -21,11 +21,14 @@ import numpy as np
 from nkcme.errors import TableError
 from nkcme.tables.columns import Kind, RawColumn, shown
 from nkcme.tables.config_checks import check, check_keys, finite_number
-from nkcme.tables.standardisation import FLOAT32_MAX, moments, standardised
+from nkcme.tables.standardisation import FLOAT32_MAX, moments, robust_units, standardised
 
 MAX_CATEGORIES = 50
 MAX_STANDARDISED = 1e6
 """Standardised inputs are clipped here: a network learns nothing a million deviations away."""
+
+SOFT_LIMIT = 8.0
+"""Softened inputs stay below this many scales; half of it becomes 3.6, and 2 becomes 1.94."""
 
 #: A column in which more than this share of the training rows had a rare category gives no
 #: warning when a new table has many unknown ones: that is what training looked like.
@@ -55,7 +58,9 @@ class UnknownCategories:
 class Column:
     """What was learned about one column of X.
 
-    ``mean`` and ``scale`` are those of the present values; the scale is 0 where they never varied.
+    ``mean`` and ``scale`` are those of the present values, or with ``softened`` their median and a
+    scale by quantiles; the scale is 0 where they never varied. Softened values are drawn towards
+    the median, far ones to `SOFT_LIMIT` scales.
     ``has_missing`` is true where some training values were missing, but not all. ``rare_share`` is
     the share of present training rows with a category that is not among ``categories``.
 
@@ -70,13 +75,16 @@ class Column:
     categories: tuple[str, ...] = ()
     has_missing: bool = False
     rare_share: float = 0.0
+    softened: bool = False
 
     @property
     def n_outputs(self) -> int:
         return max(1, len(self.categories)) + self.has_missing
 
     @classmethod
-    def fit(cls, name: str | None, raw: RawColumn, weight: np.ndarray) -> Column:
+    def fit(
+        cls, name: str | None, raw: RawColumn, weight: np.ndarray, *, robust: bool = False
+    ) -> Column:
         counted = weight > 0
         if not counted.all():
             raw, weight = raw.rows(counted), weight[counted]
@@ -96,6 +104,8 @@ class Column:
         values = raw.numbers()
         if has_missing:
             values, weight = values[~raw.missing], weight[~raw.missing]
+        if robust and (units := robust_units(values, weight)) is not None:
+            return cls(name, raw.kind, *units, has_missing=has_missing, softened=True)
         mean, scale = moments(values, weight)
         return cls(name, raw.kind, mean, scale, has_missing=has_missing)
 
@@ -123,8 +133,10 @@ class Column:
         missing = np.isnan(values)
         if standardize:
             limit = MAX_STANDARDISED
-            values = standardised(values, self.mean, self.scale)
+            values = np.clip(standardised(values, self.mean, self.scale), -1e100, 1e100)
             values[missing] = 0.0
+            if self.softened:
+                values = values / np.sqrt(1.0 + np.square(values / SOFT_LIMIT))
         else:
             limit = FLOAT32_MAX
             values[missing] = self.mean
@@ -162,12 +174,14 @@ class Column:
         config = {**vars(self), "categories": [*self.categories]}
         if len(self.categories) < MAX_CATEGORIES:  # none is rare then, and old readers know no key
             del config["rare_share"]
+        if not self.softened:  # as in files of earlier versions
+            del config["softened"]
         return config
 
     @classmethod
     def from_config(cls, config: Any, what: str) -> Column:
         """The column of a description, which is checked."""
-        optional = frozenset({"rare_share"})
+        optional = frozenset({"rare_share", "softened"})
         check_keys(config, set(cls.__dataclass_fields__) - optional, what, optional)
         name, kind, categories = config["name"], config["kind"], config["categories"]
         check(name is None or isinstance(name, str), f"the name of {what} is not text")
@@ -181,6 +195,8 @@ class Column:
             and bool(categories) == (kind == "category"),
             f"the categories of {what} are not a sorted list of up to {MAX_CATEGORIES} texts",
         )
+        softened = config.get("softened", False)
+        check(isinstance(softened, bool), f"'softened' of {what} is no boolean")
         mean = finite_number(config["mean"], f"the mean of {what}")
         scale = finite_number(config["scale"], f"the scale of {what}")
         check(
@@ -191,7 +207,9 @@ class Column:
         full = len(categories) == MAX_CATEGORIES
         rare_share = finite_number(config.get("rare_share", float(full)), f"'rare_share' of {what}")
         check(0 <= rare_share <= full, f"'rare_share' of {what} is not a share from 0 to 1")
-        return cls(name, kind, mean, scale, tuple(categories), config["has_missing"], rare_share)
+        return cls(
+            name, kind, mean, scale, tuple(categories), config["has_missing"], rare_share, softened
+        )
 
 
 def _frequent_categories(raw: RawColumn, weight: np.ndarray) -> tuple[tuple[str, ...], float]:

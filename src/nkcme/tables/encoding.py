@@ -35,13 +35,22 @@ class TableEncoder:
 
     @classmethod
     def fit(
-        cls, X: Any, *, standardize: bool = True, sample_weight: np.ndarray | None = None
+        cls,
+        X: Any,
+        *,
+        standardize: bool | str = True,
+        sample_weight: np.ndarray | None = None,
     ) -> TableEncoder:
+        """Learn the columns of a table; with "robust" numbers are scaled by their quantiles."""
         table = Table.read(X, "X")
         weight = checked_weight(sample_weight, table.n_rows)
         names = table.names or (None,) * table.n_columns
-        learned = (Column.fit(name, raw, weight) for name, raw in zip(names, table, strict=True))
-        return cls(tuple(learned), standardize)
+        robust = standardize == "robust"
+        learned = tuple(
+            Column.fit(name, raw, weight, robust=robust)
+            for name, raw in zip(names, table, strict=True)
+        )
+        return cls(learned, bool(standardize))
 
     @property
     def n_outputs(self) -> int:

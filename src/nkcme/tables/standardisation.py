@@ -30,6 +30,23 @@ def moments(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     return min(max((base + mean * span) / unit, low), high), spread * span / unit
 
 
+def robust_units(values: np.ndarray, weight: np.ndarray) -> tuple[float, float] | None:
+    """The median, and the larger of the scales that the quartiles and the 5 % and 95 % quantiles of
+    a normal distribution would have; None where these quantiles are equal.
+
+    A few enormous values change neither. Quantiles are values of the table, so that a row of weight
+    two counts as two equal rows, to the last bit.
+    """
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weight[order])
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95]) * below[-1]
+    place = np.minimum(np.searchsorted(below, levels), len(order) - 1)
+    low, first, median, third, high = values[order[place]].tolist()
+    with np.errstate(over="ignore"):
+        scale = max((third - first) / 1.349, (high - low) / 3.290)
+    return (median, scale) if 0 < scale < math.inf and math.isfinite(median / scale) else None
+
+
 def standardised(values: np.ndarray, mean: Any, scale: Any) -> np.ndarray:
     """(values - mean) / scale without intermediate overflow; 0 where the scale is 0."""
     if np.all(scale == 0):

@@ -44,7 +44,7 @@ def test_a_location_model_that_overfits_does_not_make_intervals_too_narrow():
     ("parameters", "message"),
     [
         ({"recalibrate": True, "head": "signed"}, "weights that are probabilities"),
-        ({"recalibrate": True, "reading": "smoothed"}, "the atomic reading"),
+        ({"recalibrate": True, "reading": "smoothed"}, "a reading as law"),
         ({"recalibrate": 3}, "recalibrate must be True, False"),
     ],
 )

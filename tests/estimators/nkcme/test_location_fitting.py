@@ -93,24 +93,18 @@ def test_a_location_model_that_fails_abandons_its_regressors(monkeypatch):
     assert len(abandoned) == 1
 
 
-@pytest.mark.parametrize(
-    ("spread_rows", "spread_share", "n_averaged"),
-    [(20_001, 0.1, 10), (20_000, 0.1, 2), (20_000, 0.9, 10)],
-)
-def test_the_scale_is_that_of_the_mean_of_all_members(spread_rows, spread_share, n_averaged, rng):
+def test_the_scale_is_that_of_the_mean_of_all_members(rng):
     """Members with independent errors: the mean over two repeats has variance v / 2, that of all
-    ten v / 10. The scale is that of all ten, or is narrowed row by row where rows are enough and
-    the members' share of the error is large."""
-    recipe = replace(DEFAULT.location, spread_rows=spread_rows, spread_share=spread_share)
+    ten v / 10."""
     truth = rng.normal(size=20_000)
     data = encoded(rng.normal(size=(20_000, 1)), truth + 0.5 * rng.normal(size=20_000))
     folds = Folds.assign(20_000, 5, 2, seed=0)
     predicted = truth[:, None] + rng.normal(size=(2, 20_000, 1))
-    fit = stack_bases(data, folds, {"base00": None}, [predicted], recipe)
+    fit = stack_bases(data, folds, {"base00": None}, [predicted], DEFAULT.location)
     w = fit.model.weights[0, 0]
     error = lambda k: np.sqrt(0.25 + (1 - w) ** 2 + w**2 / k)  # noqa: E731
-    assert fit.model.n_averaged == n_averaged
-    assert fit.model.scale[0] == pytest.approx(error(n_averaged), rel=0.02)
+    assert fit.model.n_averaged == 10
+    assert fit.model.scale[0] == pytest.approx(error(10), rel=0.02)
     assert fit.unit()[0] == pytest.approx(error(2), rel=0.02)
     assert np.std(fit.residuals(data.y)) == pytest.approx(1.0, rel=0.02)
 
@@ -150,7 +144,9 @@ def test_a_scale_that_depends_on_x_is_found():
     rng = np.random.default_rng(6)
     x = rng.uniform(-1, 1, size=(2000, 1))
     s = np.exp(1.7 * x[:, 0])
-    model = small(center="mean-scale", epochs=20).fit(x, s * rng.normal(size=2000))
+    model = small(center="mean-scale", epochs=20, reading="atomic").fit(
+        x, s * rng.normal(size=2000)
+    )
     at = np.array([[-0.9], [0.0], [0.9]])
     scale = model.center_.at(model._encode(at)).scale[:, 0]
     np.testing.assert_allclose(scale / scale[1], np.exp(1.7 * at[:, 0]), rtol=0.35)

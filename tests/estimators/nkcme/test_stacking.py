@@ -19,13 +19,22 @@ def fit(predicted, y, n_members, weight=ONES):
 
 
 def test_least_squares_weights_are_found(rng):
-    """y = first + 2 second; a third base is noise, and a copy shares the weight of its original."""
+    """y = 0.3 first + 0.6 second; a third base is noise, and a copy shares the weight of its
+    original."""
     first, second, noise = rng.normal(size=(3, 1, N))
-    stack = fit(np.stack([first, second, noise]), first[0] + 2 * second[0], 5)
-    np.testing.assert_allclose(stack.weights, [1, 2, 0], atol=1e-6)
+    stack = fit(np.stack([first, second, noise]), 0.3 * first[0] + 0.6 * second[0], 5)
+    np.testing.assert_allclose(stack.weights, [0.3, 0.6, 0], atol=1e-6)
     assert stack.error(1) < 1e-3
     copies = fit(np.stack([first, first]), first[0], 5)
     assert copies.weights.sum() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_weights_sum_to_at_most_one(rng):
+    """y = 2 first + 2 second: by symmetry half of each is the best average."""
+    first, second = rng.normal(size=(2, 1, N))
+    stack = fit(np.stack([first, second]), 2 * first[0] + 2 * second[0], 5)
+    assert stack.weights.sum() == pytest.approx(1.0, abs=1e-9)
+    np.testing.assert_allclose(stack.weights, 0.5, atol=0.05)
 
 
 def test_weights_are_not_negative(rng):

@@ -1,36 +1,223 @@
-"""The calibration map of an ensemble, from its out-of-fold predictions."""
+"""Learning the law of an ensemble from rows that its members were not trained on.
+
+Where there are rows held out from all training, they are predicted by the whole ensemble, as new
+rows are. Otherwise the training rows are predicted out-of-fold, by one member per repeat, and the
+change from few members to all is extrapolated.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
 import numpy as np
+from scipy.special import logit
+from sklearn.linear_model import LogisticRegression
 
 from nkcme.calibration.calibration_map import CalibrationMap, extrapolated_counts, pit_counts
-from nkcme.distributions.embedding import summing_to_one
-from nkcme.estimators.nkcme.ensemble import EnsembleFit
-from nkcme.estimators.nkcme.recipe import Recipe
+from nkcme.calibration.tail_fitting import fit_tails
+from nkcme.distributions.embedding import Embedding, summing_to_one
+from nkcme.distributions.readings import Measure
+from nkcme.distributions.spread_atoms import SpreadAtoms
+from nkcme.distributions.support import EVERYTHING, Support
+from nkcme.distributions.tails import Tails
+from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit
+from nkcme.estimators.nkcme.law import Law
+from nkcme.estimators.nkcme.law_recipe import LawRecipe
+from nkcme.estimators.training_data import Encoded
+
+#: Rows by which the shape of a law is chosen; more would not change the choice.
+_CHOICE_ROWS = 5000
 
 
-def fit_calibration_map(fit: EnsembleFit, recipe: Recipe) -> CalibrationMap:
-    """A map of predicted probabilities to observed ones, for the mean of all members.
+class Predicted(NamedTuple):
+    """Predictions of rows by members that were not trained on them."""
 
-    Out-of-fold, a row is predicted by one member per repeat, and a new row by all members. The
-    counts of PIT values for one repeat and for all repeats together are extrapolated to those of
-    all members.
+    ensemble: Ensemble
+    weights: np.ndarray  # (n_repeats, n, m); one repeat where the whole ensemble predicts
+    location: np.ndarray  # (1 or n, 1), in units of y
+    scale: np.ndarray  # (1 or n, 1)
+    y: np.ndarray  # (n,)
+    weight: np.ndarray  # (n,)
+    n_members: int  # that will predict new rows; those here are one per repeat
+
+    def rows(self, chosen: np.ndarray) -> Predicted:
+        """Some of the rows."""
+        location, scale = (u if len(u) == 1 else u[chosen] for u in (self.location, self.scale))
+        return self._replace(
+            weights=self.weights[:, chosen],
+            location=location,
+            scale=scale,
+            y=self.y[chosen],
+            weight=self.weight[chosen],
+        )
+
+    @property
+    def z(self) -> np.ndarray:
+        """y in standard units."""
+        return (self.y - self.location[:, 0]) / self.scale[:, 0]
+
+    def log_density(self, law: Law) -> np.ndarray:
+        """The log density of each y under a law, for the mean over repeats."""
+        return self.distribution(law, self.weights.mean(axis=0)).logpdf(self.y)
+
+    def scores(self, law: Law) -> tuple[float, float]:
+        """The mean CRPS, and the mean log density, of a law before it is confined to a support."""
+        weights = self.weights.mean(axis=0)
+        dist = self.distribution(replace(law, support=EVERYTHING), weights)
+        values = (dist.crps(self.y), dist.logpdf(self.y))
+        crps, density = (float(np.average(value, weights=self.weight)) for value in values)
+        return crps, density
+
+    def counts(self, law: Law, weights: np.ndarray) -> np.ndarray:
+        """The counts of F(y | x); where F jumps at y they are spread over the jump."""
+        dist = self.distribution(law, weights)
+        upper = dist.cdf(self.y)
+        return pit_counts(upper, self.weight, lower=upper - dist.pmf(self.y))
+
+    def distribution(self, law: Law, weights: np.ndarray) -> Embedding:
+        """The distributions of y by a law, for weights (n, m) of the ensemble."""
+        weights = law.weights(weights, self.ensemble.atoms, "law")
+        return law.embedding(self.ensemble, weights, self.location, self.scale, "law")
+
+
+def fit_law(
+    fit: EnsembleFit, held_out: Encoded | None, recipe: LawRecipe, *, always_map: bool = False
+) -> Law:
+    """The law of an ensemble.
+
+    1. The smoothing, the reach of the atoms and the share of the average prediction are the
+       likeliest of those with a low CRPS.
+    2. The tails are fitted to the outermost residuals.
+    3. The calibration map is fitted to F(y | x). With held-out rows it is kept if maps fitted to
+       either half of them raise the likelihood of the other half. Without, it also says what
+       averaging all members changes, which no score of the training rows shows. ``always_map``
+       keeps it in any case.
+    4. The log odds of point masses on bounds are calibrated by logistic regression.
     """
-    folds, data = fit.candidate.folds, fit.candidate.training_data
-    assert folds is not None
-    weight = fit.candidate.data.weight
-    weight = weight * (fit.candidate.data.n_rows / weight.sum())
+    predicted = _held_out(fit, held_out) if held_out is not None else _out_of_fold(fit)
+    law = _best(predicted, Law(fit.candidate.data.support), recipe)
+    if always_map or held_out is None or _map_helps(predicted, law, recipe):
+        law = replace(law, calibration=_fit_map(predicted, law, recipe))
+    return replace(law, support=_with_odds(predicted, law)) if law.support.reached else law
 
-    def counts(weights: np.ndarray) -> np.ndarray:
-        embedding = fit.ensemble.embedding(summing_to_one(weights), 0.0, 1.0, "atomic")
-        return pit_counts(embedding.cdf(data.y[:, 0]), weight)
 
+def _held_out(fit: EnsembleFit, held_out: Encoded) -> Predicted:
+    inputs, units = held_out.x, (held_out.scaler.location[None], held_out.scaler.scale[None])
+    if fit.candidate.location is not None:
+        at = fit.candidate.location.model.at(held_out.x)
+        inputs = at.inputs
+        units = (held_out.scaler.inverse(at.mean), held_out.scaler.scale * at.scale)
+    weights = fit.ensemble.weights(inputs)[None]
+    return Predicted(fit.ensemble, weights, *units, held_out.exact_y, held_out.weight, 1)
+
+
+def _out_of_fold(fit: EnsembleFit) -> Predicted:
+    data, location = fit.candidate.data, fit.candidate.location
+    units = (data.scaler.location[None], data.scaler.scale[None])
+    if location is not None:
+        scale = data.scaler.scale * location.unit() * location.relative_scale
+        units = (data.scaler.inverse(location.predicted), scale)
+    weight = data.weight * (data.n_rows / data.weight.sum())
+    assert fit.candidate.folds is not None
+    n_members = fit.candidate.folds.n_members
     each = fit.out_of_fold_weights
-    of_one_repeat = np.mean([counts(weights) for weights in each], axis=0)
-    of_all_repeats = counts(np.sum(each, axis=0))
+    return Predicted(fit.ensemble, each, *units, data.exact_y, weight, n_members)
+
+
+def _best(predicted: Predicted, law: Law, recipe: LawRecipe) -> Law:
+    """The law with the smoothing, the overlap and the average prediction that score best."""
+    weights = summing_to_one(predicted.weights.mean(axis=0))
+    prior = np.average(weights, axis=0, weights=predicted.weight)
+    chosen = np.linspace(0, len(predicted.y) - 1, min(len(predicted.y), _CHOICE_ROWS)).astype(int)
+    some = predicted.rows(chosen)
+    bandwidth = predicted.ensemble.bandwidth
+    tails = {overlap: _tails(predicted, overlap, recipe) for overlap in recipe.overlaps}
+
+    def best(laws: list[Law]) -> Law:
+        """The likeliest law of those whose CRPS is next to the lowest."""
+        scores = [some.scores(one) for one in laws]
+        least = min(crps for crps, _ in scores)
+        allowed = [
+            (density, i)
+            for i, (crps, density) in enumerate(scores)
+            if crps <= (1.0 + recipe.crps_room) * least
+        ]
+        return laws[max(allowed)[1]]
+
+    share = recipe.prior_shares[len(recipe.prior_shares) // 2]
+    law = replace(law, prior=prior, prior_share=share)
+    shapes = product(recipe.overlaps, recipe.smoothings)
+    law = best(
+        [
+            replace(law, overlap=overlap, smoothing=smoothing * bandwidth, tails=tails[overlap])
+            for overlap, smoothing in shapes
+        ]
+    )
+    return best([replace(law, prior_share=share) for share in recipe.prior_shares])
+
+
+def _tails(predicted: Predicted, overlap: float, recipe: LawRecipe) -> Tails:
+    atoms = predicted.ensemble.atoms.astype(np.float64)
+    measure = Measure(np.sort(atoms, axis=0), predicted.weights[0], "gaussian", 1.0)
+    edges = SpreadAtoms(measure, overlap).edges
+    return fit_tails(
+        predicted.z,
+        predicted.weight,
+        float(edges[0]),
+        float(edges[-1]),
+        share=recipe.tail_share,
+        least_rows=recipe.least_tail_rows,
+    )
+
+
+def _fit_map(predicted: Predicted, law: Law, recipe: LawRecipe) -> CalibrationMap:
+    """The map for the mean of all members.
+
+    With one repeat, that of rows predicted as new rows are, the counts under the mapped law give a
+    correction of the map, and so on: where F jumps, one map does not make them even.
+    """
+    each = predicted.weights
+    if len(each) > 1:
+        of_one = np.mean([predicted.counts(law, weights) for weights in each], axis=0)
+        of_all = predicted.counts(law, each.mean(axis=0))
+        counts = extrapolated_counts(of_one, of_all, len(each), predicted.n_members)
+        return _map_of(counts, recipe)
+    fitted = _map_of(predicted.counts(law, each[0]), recipe)
+    for _ in range(recipe.n_corrections):
+        counts = predicted.counts(replace(law, calibration=fitted), each[0])
+        fitted = CalibrationMap(_map_of(counts, recipe)(fitted.values))
+    return fitted
+
+
+def _map_of(counts: np.ndarray, recipe: LawRecipe) -> CalibrationMap:
     return CalibrationMap.from_counts(
-        extrapolated_counts(of_one_repeat, of_all_repeats, folds.n_repeats, folds.n_members),
+        counts,
         uniform_rows=recipe.calibration_uniform_rows,
         beta_rows=recipe.calibration_beta_rows,
     )
+
+
+def _map_helps(predicted: Predicted, law: Law, recipe: LawRecipe) -> bool:
+    """Whether maps that are fitted to one half of the rows raise the likelihood of the other."""
+    halves = [predicted.rows(np.arange(start, len(predicted.y), 2)) for start in (0, 1)]
+    gain = 0.0
+    for fitted_to, scored_on in (halves, halves[::-1]):
+        mapped = replace(law, calibration=_fit_map(fitted_to, law, recipe))
+        difference = scored_on.log_density(mapped) - scored_on.log_density(law)
+        gain += float(difference @ scored_on.weight)
+    return gain > 0.0
+
+
+def _with_odds(predicted: Predicted, law: Law) -> Support:
+    """The support with calibrated log odds of its point masses."""
+    dist = predicted.distribution(law, predicted.weights.mean(axis=0))
+    odds = []
+    for bound in law.support.reached:
+        mass = np.clip(dist.pmf(bound), 1e-9, 1.0 - 1e-9)
+        regression = LogisticRegression().fit(
+            logit(mass)[:, None], predicted.y == bound, predicted.weight
+        )
+        odds.append((float(regression.intercept_[0]), float(regression.coef_[0, 0])))
+    return replace(law.support, odds=tuple(odds))

@@ -70,8 +70,11 @@ class Ensemble(NamedTuple):
 
         return folds.out_of_fold(predict)
 
-    def embedding(self, weights: np.ndarray, location: Any, scale: Any, reading: str) -> Embedding:
-        """The embedding with these weights (n, m), in units of location and scale."""
+    def embedding(
+        self, weights: np.ndarray, location: Any, scale: Any, reading: str, **law: Any
+    ) -> Embedding:
+        """The embedding with these weights (n, m), in units of location and scale; ``law`` are the
+        overlap, the tails and the support of `Embedding`."""
         spread = self.members.atoms.spread
         return Embedding(
             atoms=self.atoms,
@@ -82,6 +85,7 @@ class Ensemble(NamedTuple):
             scale=scale,
             reading=reading,
             covariances=None if spread is None else np.asarray(spread[0]),
+            **law,
         )
 
 

@@ -8,24 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from nkcme.distributions.blocks import row_slices
-from nkcme.distributions.embedding import Embedding
+from nkcme.distributions.support import EVERYTHING
 from nkcme.estimators.nkcme import parameters
-from nkcme.estimators.nkcme.calibrating import fit_calibration_map
+from nkcme.estimators.nkcme.calibrating import fit_law
 from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import Spec, make_task
-from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleTraining
-from nkcme.estimators.nkcme.files import StoredEstimator
-from nkcme.estimators.nkcme.fitted_model import FittedModel, TrainedModel
-from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.ensemble import EnsembleTraining
+from nkcme.estimators.nkcme.fitted_model import TrainedModel
+from nkcme.estimators.nkcme.folds import Folds, hold_out
+from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.location_fitting import fit_location_models
+from nkcme.estimators.nkcme.prediction import PredictingEstimator
 from nkcme.estimators.nkcme.recipe import DEFAULT, Recipe
 from nkcme.estimators.nkcme.selection import LOCATED, select
-from nkcme.estimators.nkcme.uncertainty import Uncertainty
-from nkcme.estimators.training_data import Encoded
+from nkcme.estimators.nkcme.support_detection import support_of
+from nkcme.estimators.training_data import Encoded, TrainingTable
+from nkcme.tables.target import as_target
 
 
-class NKCME(StoredEstimator):
+class NKCME(PredictingEstimator):
     """Neural-kernel conditional mean embedding: P(y | x) of any shape, from a table.
 
     The distribution is an element of a reproducing kernel Hilbert space,
@@ -38,9 +39,10 @@ class NKCME(StoredEstimator):
     3. Fit an ensemble of embeddings to the residuals, one member per training fold. With atoms at
        m(x) + zeta_a, the embedding moves with x.
     4. Fit an ensemble with fixed atoms as well, and keep the one with the better out-of-fold score.
-    5. Fit a calibration map to the out-of-fold probabilities.
+    5. Learn how the weights are read as a law of y: calibration map, tails and support. Large
+       tables hold some rows out from steps 1 to 4 for that, others use out-of-fold predictions.
 
-    A prediction averages all members in the Hilbert space and applies the calibration map.
+    A prediction averages all members in the Hilbert space and reads them by that law.
     `presets.QUICK` is one network without steps 1, 2, 4 and 5, and many times faster to fit. The
     paper's recipes are in `nkcme.presets` too.
 
@@ -56,6 +58,16 @@ class NKCME(StoredEstimator):
         these are cross-fitted and stacked instead. "auto": "mean" where it is clearly better than
         "none" out-of-fold; they are not compared where the mean explains most of y. For several
         outputs also "mean-scale", where that is clearly better than both.
+    support : {"auto", "none"}
+        What values y can take. "auto" finds few values, whole numbers, a lower bound of zero,
+        shares between 0 and 1, and bounds that many rows lie on; ``support_`` says what was found.
+        No prediction has mass elsewhere. For one output and weights on the simplex.
+    bounds : (float or None, float or None) or None
+        The least and the largest value of y, instead of what "auto" finds.
+    integer : bool
+        Whether y is a whole number; with ``bounds`` or without.
+    values : list of float or None
+        All values that y can take.
     n_members : int or None
         The number of networks that are averaged; with cross-fitting, the number of repeats, each
         with five networks. None: chosen from the number of rows.
@@ -104,11 +116,13 @@ class NKCME(StoredEstimator):
     epochs : int or None
         Passes over the data: floor(n / batch_size) * epochs steps. None: chosen from the number of
         rows.
-    standardize : bool
-        Standardise X and y for training; predictions are in the original units.
-    reading : {"auto", "atomic", "smoothed"}
-        How predicted embeddings are read (see `Embedding`); "auto" is atomic for the simplex and
-        smoothed for signed weights.
+    standardize : bool, "robust" or "auto"
+        Standardise X and y for training; predictions are in the original units. "robust":
+        inputs by quantiles, with outliers pulled in, so that a few enormous values do no harm.
+        "auto": robust unless ``center="none"``.
+    reading : {"auto", "law", "atomic", "smoothed"}
+        How predicted embeddings are read (see `Embedding`); "auto" is the law for the simplex,
+        atomic for several outputs, and smoothed for signed weights.
     validation_fraction : float
         Share of rows held out to decide which state of training is kept; 0 for none. Ignored when
         `fit` gets ``X_val``.
@@ -134,6 +148,10 @@ class NKCME(StoredEstimator):
         The fitted location model.
     recalibration_ : CalibrationMap or None
         The fitted calibration map.
+    support_ : Support
+        The values that y can take.
+    law_ : Law
+        How weights are read as distributions: calibration map, tails and support.
     n_atoms_, n_members_, n_steps_ : int
         Atoms, networks that are averaged, and steps trained.
     history_ : dict of arrays
@@ -156,6 +174,10 @@ class NKCME(StoredEstimator):
         *,
         kernel: str = "gaussian",
         center: Any = "auto",
+        support: str = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
+        integer: bool = False,
+        values: Sequence[float] | None = None,
         n_members: int | None = None,
         recalibrate: bool | str = "auto",
         atoms: str = "auto",
@@ -175,7 +197,7 @@ class NKCME(StoredEstimator):
         schedule: str = DEFAULT.embedding.schedule,
         batch_size: int = DEFAULT.embedding.batch_size,
         epochs: int | None = None,
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         reading: str = "auto",
         validation_fraction: float = 0.0,
         patience: int | None = None,
@@ -186,6 +208,10 @@ class NKCME(StoredEstimator):
     ):
         self.kernel = kernel
         self.center = center
+        self.support = support
+        self.bounds = bounds
+        self.integer = integer
+        self.values = values
         self.n_members = n_members
         self.recalibrate = recalibrate
         self.atoms = atoms
@@ -216,9 +242,22 @@ class NKCME(StoredEstimator):
 
     # --- training: the steps of the class's docstring -------------------------------------------
 
+    def _encode_training(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+    ) -> TrainingTable:
+        table = super()._encode_training(X, y, sample_weight, X_val, y_val)
+        support = EVERYTHING
+        if parameters.reads_law(self) and table.data.y.shape[1] == 1:
+            support = support_of(self, np.ravel(as_target(y)), sample_weight)
+        return table._replace(data=table.data._replace(support=support))
+
     def _train(self, datasets: Sequence[Encoded]) -> list[TrainedModel]:
         recipe, run = self._recipe, self._run(datasets)
         located, calibrated = parameters.stages(self, datasets)
+        held_out: list[Encoded | None] = [None] * len(datasets)
+        if calibrated:
+            parts = [hold_out(data, recipe.law) for data in datasets]
+            datasets, held_out = [part[0] for part in parts], [part[1] for part in parts]
         n_repeats = self.n_members or 1
         if self.n_members is None and (located or calibrated):
             n_repeats = recipe.count_repeats(datasets[0].n_rows)
@@ -241,8 +280,18 @@ class NKCME(StoredEstimator):
                 fits = select(
                     fits, recipe, lambda chosen, name: training.fit(chosen, run.group(name))
                 )
-        maps = [fit_calibration_map(fit, recipe) if calibrated else None for fit in fits]
-        return [TrainedModel(*pair) for pair in zip(fits, maps, strict=True)]
+        must = parameters.must_calibrate(self.recalibrate)
+        laws = [
+            fit_law(fit, held, recipe.law, always_map=must)
+            if calibrated
+            else Law(fit.candidate.data.support)
+            for fit, held in zip(fits, held_out, strict=True)
+        ]
+        return [TrainedModel(*pair) for pair in zip(fits, laws, strict=True)]
+
+    @property
+    def _standardisation(self) -> bool | str:
+        return parameters.standardisation_of(self)
 
     @property
     def _recipe(self) -> Recipe:
@@ -266,53 +315,5 @@ class NKCME(StoredEstimator):
         self.model_ = fit.ensemble.members
         self.n_steps_, self.history_ = fit.n_steps, fit.history
         self.center_ = None if fit.candidate.location is None else fit.candidate.location.model
-        self.recalibration_ = trained.calibration
+        self.law_ = trained.law
         self._describe()
-
-    # --- prediction ---------------------------------------------------------------------------
-
-    def predict_dist(self, X: Any) -> Embedding:
-        """Predict P(y | x) for each row of X.
-
-        Parameters
-        ----------
-        X : table with the columns of `fit`
-
-        Returns
-        -------
-        Embedding
-            One distribution per row: `pdf`, `cdf`, `ppf`, `interval`, `rvs`, `crps`, `mmd`, ...
-        """
-        return self._distribution(self._encode(X))
-
-    def predict_uncertainty(self, X: Any) -> Uncertainty:
-        """Predict the noise in y and the disagreement of the ensemble, row by row.
-
-        Returns
-        -------
-        Uncertainty
-        """
-        x, fitted = self._encode(X), self._fitted
-        blocks = [fitted.uncertainty(x[rows]) for rows in row_slices(len(x), _ROWS)]
-        aleatoric, epistemic = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
-        return Uncertainty(aleatoric[:, 0] if self.y_ndim_ == 1 else aleatoric, epistemic)
-
-    def _distribution(self, x: np.ndarray) -> Embedding:
-        return self._fitted.distribution(x)
-
-    @property
-    def _fitted(self) -> FittedModel:
-        return FittedModel(
-            self.center_,
-            Ensemble(self.model_),
-            self.recalibration_,
-            self.scaler_,
-            parameters.reading_of(self.reading, self.head),
-        )
-
-    def _herd(self, dist: Embedding, n_samples: int) -> np.ndarray:  # type: ignore[override]
-        return dist.herd(n_samples)
-
-
-#: Rows whose uncertainty is computed together: every member gives weights for them.
-_ROWS = 1 << 12

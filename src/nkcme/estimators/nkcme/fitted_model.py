@@ -1,4 +1,4 @@
-"""A fitted `NKCME`: location model, ensemble, calibration map, and the predictions they give."""
+"""A fitted `NKCME`: location model, ensemble, law, and the predictions they give."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nkcme.calibration.calibration_map import CalibrationMap
 from nkcme.distributions.embedding import Embedding, summing_to_one
 from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit
+from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.location_model import Location, LocationModel
 from nkcme.estimators.nkcme.uncertainty import Uncertainty, disagreement
 from nkcme.tables.target import TargetScaler
@@ -19,22 +19,23 @@ class FittedModel(NamedTuple):
 
     location: LocationModel | None
     ensemble: Ensemble
-    calibration: CalibrationMap | None
+    law: Law
     scaler: TargetScaler
     reading: str
 
     def distribution(self, x: np.ndarray) -> Embedding:
         """P(y | x) at encoded inputs (n, p), in units of y."""
         location, inputs = self._locate(x)
-        weights = self._calibrated(self.ensemble.weights(inputs))
-        return self.ensemble.embedding(weights, *self._units(location, weights), self.reading)
+        weights = self._weights(self.ensemble.weights(inputs))
+        units = self._units(location, weights)
+        return self.law.embedding(self.ensemble, weights, *units, self.reading)
 
     def uncertainty(self, x: np.ndarray) -> Uncertainty:
         """Noise and disagreement of the members at encoded inputs (n, p)."""
         location, inputs = self._locate(x)
         each = self.ensemble.each_weights(inputs)
         weights = np.stack([summing_to_one(one) for one in each])
-        _, scale = self._units(location, self._calibrated(each.mean(axis=0)))
+        _, scale = self._units(location, self._weights(each.mean(axis=0)))
         atoms = self.ensemble.atoms.astype(np.float64)
         variance = weights @ np.square(atoms) - np.square(weights @ atoms)
         aleatoric = scale * np.sqrt(np.maximum(variance.mean(axis=0), 0.0))
@@ -52,10 +53,9 @@ class FittedModel(NamedTuple):
         location = self.location.at(x)
         return location, location.inputs
 
-    def _calibrated(self, weights: np.ndarray) -> np.ndarray:
-        """Weights (n, m) that sum to one, after the calibration map."""
-        weights = summing_to_one(weights)
-        return weights if self.calibration is None else self.calibration.of_weights(weights)
+    def _weights(self, weights: np.ndarray) -> np.ndarray:
+        """The weights (n, m) of the law for those of the ensemble."""
+        return self.law.weights(weights, self.ensemble.atoms, self.reading)
 
     def _units(
         self, location: Location | None, weights: np.ndarray
@@ -63,6 +63,10 @@ class FittedModel(NamedTuple):
         """Location and scale, in units of y, of atoms with these weights."""
         if location is None:
             return self.scaler.location, self.scaler.scale
+        if location.least_share == 1.0:  # all members are averaged, as for the residuals' unit
+            mean = self.scaler.location + self.scaler.scale * location.mean
+            return mean, self.scaler.scale * location.scale
+        # Models of earlier versions narrow the scale row by row.
         deviation = self.ensemble.embedding(weights, 0.0, 1.0, self.reading).std()
         narrowed = location.narrowed(np.square(deviation).reshape(location.mean.shape))
         mean = self.scaler.location + self.scaler.scale * location.mean
@@ -73,7 +77,7 @@ class TrainedModel(NamedTuple):
     """The state that training gives for one data set."""
 
     fit: EnsembleFit
-    calibration: CalibrationMap | None
+    law: Law
 
     @property
     def n_steps(self) -> int:

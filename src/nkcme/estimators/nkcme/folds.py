@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nkcme.estimators.nkcme.law_recipe import LawRecipe
+from nkcme.estimators.training_data import Encoded
+
 
 class Folds(NamedTuple):
     """The fold of each row in each repeat. Member ``repeat * n_folds + fold`` holds that fold out.
@@ -65,3 +68,12 @@ class Folds(NamedTuple):
         rows = [self.held_out_rows(member) for member in members]
         values = [predict(member, own) for member, own in zip(members, rows, strict=True)]
         return np.concatenate(values)[np.argsort(np.concatenate(rows))]
+
+
+def hold_out(data: Encoded, recipe: LawRecipe) -> tuple[Encoded, Encoded | None]:
+    """The rows to train on, and those held out from all training; None for small tables."""
+    n = recipe.n_held_out(len(data.x))
+    if not n:
+        return data, None
+    order = np.random.default_rng([data.seed, n]).permutation(len(data.x))
+    return data.rows(np.sort(order[n:])), data.rows(np.sort(order[:n]))

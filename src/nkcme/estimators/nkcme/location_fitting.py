@@ -44,8 +44,12 @@ class LocationFit(NamedTuple):
 
     def residuals(self, y: np.ndarray) -> np.ndarray:
         """The residuals (n, d) of the mean over repeats, in units of their root mean square."""
-        predicted = self.model.mean(self.out_of_fold.mean(axis=1))
-        return (y - predicted) / (self.unit() * self.relative_scale)
+        return (y - self.predicted) / (self.unit() * self.relative_scale)
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """m(x) out-of-fold (n, d), the mean over repeats."""
+        return self.model.mean(self.out_of_fold.mean(axis=1))
 
     def inputs(self, x: np.ndarray) -> np.ndarray:
         """The inputs of the network of weights (n, ...), as in `Location`."""
@@ -173,14 +177,8 @@ def stack_bases(
         for j in range(data.y.shape[1])
     ]
     weights = np.stack([stack.weights for stack in stacks], axis=1)
-    # The embedding learns from residuals of one member per repeat; those of the mean of all members
-    # are smaller. Saying by how much at each x pays only where the difference is large and the rows
-    # suffice to estimate the spread at each x.
-    few, all_members = (_errors(stacks, n) for n in (folds.n_repeats, folds.n_members))
-    much = np.all(all_members**2 < (1 - recipe.spread_share) * few**2)
-    row_by_row = data.n_rows >= recipe.spread_rows and much
-    n_averaged = folds.n_repeats if row_by_row else folds.n_members
-    model = LocationModel(bases, weights, _errors(stacks, n_averaged), n_averaged, None)
+    scale = _errors(stacks, folds.n_members)
+    model = LocationModel(bases, weights, scale, folds.n_members, None)
     return LocationFit(model, stacks, predicted, np.ones((len(data.y), 1)))
 
 

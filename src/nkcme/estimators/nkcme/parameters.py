@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nkcme.distributions.embedding import READINGS
+from nkcme.distributions.confined_embedding import LAW
+from nkcme.distributions.readings import READINGS
 from nkcme.errors import NkcmeError
 from nkcme.estimators.nkcme.atom_placement import PLACEMENTS
 from nkcme.estimators.nkcme.embedding_network import Spec
 from nkcme.estimators.nkcme.location_fitting import check_center
 from nkcme.estimators.nkcme.recipe import Recipe
+from nkcme.estimators.nkcme.support_detection import given_support
 from nkcme.estimators.training_data import Encoded
 from nkcme.kernels import KERNELS
 from nkcme.networks import HEADS
@@ -28,8 +30,18 @@ def check(model: NKCME) -> None:
     need_one_of("kernel", model.kernel, tuple(KERNELS))
     need_one_of("head", model.head, tuple(HEADS))
     need_one_of("bandwidth_update", model.bandwidth_update, ("joint", "iterative", "fixed"))
-    need_one_of("reading", model.reading, ("auto", *READINGS))
+    need_one_of("reading", model.reading, ("auto", LAW, *READINGS))
+    if model.reading == "law" and model.head != "simplex":
+        raise NkcmeError(f'reading="law" needs head="simplex"; got head={model.head!r}')
     need_one_of("atoms", model.atoms, PLACEMENTS)
+    need_one_of("support", model.support, ("auto", "none"))
+    if not isinstance(model.integer, bool | np.bool_):
+        raise NkcmeError(f"integer must be True or False; got {model.integer!r}")
+    if given_support(model) is not None and not reads_law(model):
+        raise NkcmeError(
+            'bounds, integer and values need weights that are probabilities: head="simplex" and '
+            f"the reading as law; got head={model.head!r} and reading={model.reading!r}"
+        )
     need_whole("bandwidth_period", model.bandwidth_period)
     for name in ("n_atoms", "n_members"):
         if getattr(model, name) is not None:
@@ -37,10 +49,10 @@ def check(model: NKCME) -> None:
     check_center(model.center)
     if not isinstance(model.recalibrate, bool | np.bool_) and model.recalibrate != "auto":
         raise NkcmeError(f'recalibrate must be True, False or "auto"; got {model.recalibrate!r}')
-    if must_calibrate(model.recalibrate) and reading_of(model.reading, model.head) != "atomic":
+    if must_calibrate(model.recalibrate) and not reads_law(model):
         raise NkcmeError(
-            'recalibrate needs weights that are probabilities: head="simplex" and the atomic '
-            f"reading; got head={model.head!r} and reading={model.reading!r}"
+            'recalibrate needs weights that are probabilities: head="simplex" and a reading as law '
+            f"or atomic; got head={model.head!r} and reading={model.reading!r}"
         )
     need_wholes("spectral_norm", model.spectral_norm, least=None)
     need_number("bandwidth", model.bandwidth, above=0.0)
@@ -52,11 +64,24 @@ def check(model: NKCME) -> None:
         raise NkcmeError(f"recipe must be a nkcme.Recipe or None; got {model.recipe!r}")
 
 
-def reading_of(reading: str, head: str) -> str:
+def reading_of(reading: str, head: str, n_outputs: int = 1) -> str:
     """The reading that "auto" means for weights of this head."""
     if reading == "auto":
-        return "atomic" if head == "simplex" else "smoothed"
+        simplex = "law" if n_outputs == 1 else "atomic"
+        return simplex if head == "simplex" else "smoothed"
     return reading
+
+
+def standardisation_of(model: NKCME) -> bool | str:
+    """The standardisation that "auto" means: robust with a location model, plain without."""
+    if isinstance(model.standardize, str) and model.standardize == "auto":
+        return True if has_center(model, "none") else "robust"
+    return model.standardize
+
+
+def reads_law(model: NKCME) -> bool:
+    """Whether weights are probabilities, which a law can confine to a support."""
+    return model.head == "simplex" and reading_of(model.reading, model.head) != "smoothed"
 
 
 def must_calibrate(recalibrate: bool | str) -> bool:
@@ -75,9 +100,8 @@ def stages(model: NKCME, datasets: Sequence[Encoded]) -> tuple[bool, bool]:
     if must and n_outputs > 1:
         raise NkcmeError(f"recalibrate is for one output, and y has {n_outputs}; leave it out")
     # A calibration map needs weights that are probabilities of one output.
-    simplex = reading_of(model.reading, model.head) == "atomic" and model.head == "simplex"
     auto = isinstance(model.recalibrate, str)
-    calibrated = must or (auto and simplex and n_outputs == 1)
+    calibrated = must or (auto and reads_law(model) and n_outputs == 1)
     located = not has_center(model, "none")
     least, needed = min(len(data.x) for data in datasets), model._recipe.least_rows
     if least >= needed:

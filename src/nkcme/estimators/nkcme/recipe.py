@@ -7,37 +7,23 @@ data are scored in the documents, those scores are optimistic; docs/findings.md 
 
 from __future__ import annotations
 
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from nkcme.calibration.calibration_map import BETA_ROWS, UNIFORM_ROWS
 from nkcme.errors import ModelFileError
-
-#: What a value was tuned on.
-NOTHING = "nothing"
-TOY = "toy data (also scored)"
-UCI = "UCI test folds (also scored)"
-TOY_AND_UCI = "toy data and UCI test folds (both also scored)"
-TWO_OUTPUTS = "two-output problems (also scored)"
-
-
-def constant(value: Any, reason: str, tuned_on: str) -> Any:
-    """A field of a recipe: its value, the reason for it, and what it was tuned on."""
-    return field(default=value, metadata={"reason": reason, "tuned_on": tuned_on})
-
-
-class _Constants:
-    """A dataclass whose text shows only what differs from the default."""
-
-    def __repr__(self) -> str:
-        changed = [
-            f"{f.name}={getattr(self, f.name)!r}"
-            for f in fields(self)  # type: ignore[arg-type]
-            if getattr(self, f.name) != f.default
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
+from nkcme.estimators.nkcme.constants import (
+    NOTHING,
+    TABLES,
+    TOY,
+    TOY_AND_UCI,
+    TWO_OUTPUTS,
+    UCI,
+    Constants,
+    constant,
+)
+from nkcme.estimators.nkcme.law_recipe import LawRecipe, SupportRecipe
 
 
 @dataclass(frozen=True)
@@ -58,7 +44,7 @@ class StepRule:
 
 
 @dataclass(frozen=True, repr=False)
-class NetworkRecipe(_Constants):
+class NetworkRecipe(Constants):
     """How the networks of a location model are built and trained, for tables of some size."""
 
     below_rows: int | None = constant(None, "The table sizes this recipe is for.", UCI)
@@ -105,7 +91,7 @@ LATE_NETWORKS = (
 
 
 @dataclass(frozen=True, repr=False)
-class BoostingRecipe(_Constants):
+class BoostingRecipe(Constants):
     """Gradient boosting as a base of a location model."""
 
     n_trees: int = constant(400, "With a rate of 0.1, more trees change little.", UCI)
@@ -125,7 +111,7 @@ class BoostingRecipe(_Constants):
 
 
 @dataclass(frozen=True, repr=False)
-class LocationRecipe(_Constants):
+class LocationRecipe(Constants):
     """The location model: a cross-fitted stack of networks and gradient boosting."""
 
     early: tuple[NetworkRecipe, ...] = constant(
@@ -154,12 +140,6 @@ class LocationRecipe(_Constants):
     least_bias_share: float = constant(
         0.05, "The share of the squared error that more members never remove.", NOTHING
     )
-    spread_rows: int = constant(
-        5000, "Rows from which the ensemble's spread is used row by row; found on Naval.", UCI
-    )
-    spread_share: float = constant(
-        0.15, "The share of the squared error that averaging must remove for that.", UCI
-    )
     least_residual: float = constant(
         0.01, "Smaller residuals count as this when a scale is learned: they are chance.", NOTHING
     )
@@ -174,7 +154,7 @@ class LocationRecipe(_Constants):
 
 
 @dataclass(frozen=True, repr=False)
-class EmbeddingRecipe(_Constants):
+class EmbeddingRecipe(Constants):
     """The network that gives the weights, and the atoms that carry them."""
 
     hidden: tuple[int, ...] = constant((64, 64, 64), "Three layers of 128 are no better.", TOY)
@@ -241,7 +221,7 @@ class EmbeddingRecipe(_Constants):
 
 
 @dataclass(frozen=True, repr=False)
-class Recipe(_Constants):
+class Recipe(Constants):
     """Every constant of the default of `NKCME` that is not one of its parameters.
 
     `NKCME` takes a recipe; with None it uses `DEFAULT`. Change single values with
@@ -265,14 +245,10 @@ class Recipe(_Constants):
         0.5, "The same for small tables, where fixed atoms learn slowly.", UCI
     )
     small_table_rows: int = constant(2000, "What is small, for the value above.", UCI)
-    calibration_uniform_rows: float = constant(
-        UNIFORM_ROWS, "Pseudo-rows for the identity: a hundred rows do not bend the map.", UCI
-    )
-    calibration_beta_rows: tuple[float, ...] = constant(
-        BETA_ROWS, "Pseudo-rows for a beta distribution; the likeliest number is used.", UCI
-    )
     location: LocationRecipe = constant(LocationRecipe(), "See `LocationRecipe`.", UCI)
     embedding: EmbeddingRecipe = constant(EmbeddingRecipe(), "See `EmbeddingRecipe`.", TOY_AND_UCI)
+    law: LawRecipe = constant(LawRecipe(), "See `LawRecipe`.", TABLES)
+    support: SupportRecipe = constant(SupportRecipe(), "See `SupportRecipe`.", TABLES)
 
     def count_repeats(self, n_rows: int) -> int:
         """Repeats of the folds for a table of ``n_rows``."""

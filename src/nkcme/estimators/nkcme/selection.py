@@ -110,10 +110,15 @@ def out_of_fold_scores(fit: EnsembleFit) -> np.ndarray:
 
 
 def is_clearly_positive(gain: np.ndarray, weight: np.ndarray) -> bool:
-    """Whether the mean over rows is above zero by more than its standard error."""
-    mean = np.average(gain, weights=weight)
-    variance = np.average(np.square(gain - mean), weights=weight)
-    return bool(mean > np.sqrt(variance / len(gain)))
+    """Whether the mean over rows is above zero by more than its standard error.
+
+    The most extreme percent of rows do not count in the error: a few wild rows, for better or
+    worse, do not hide a mean that is clear without them.
+    """
+    bounded = np.clip(gain, *np.quantile(gain, [0.005, 0.995]))
+    typical = np.average(bounded, weights=weight)
+    variance = np.average(np.square(bounded - typical), weights=weight)
+    return bool(np.average(gain, weights=weight) > np.sqrt(variance / len(gain)))
 
 
 def _interrupted(fit: EnsembleFit) -> EnsembleFit:

@@ -18,7 +18,7 @@ from scipy.optimize import nnls
 
 
 class Stack(NamedTuple):
-    """sum_b w_b m_b for one output, with w_b >= 0.
+    """sum_b w_b m_b for one output, with w_b >= 0 and sum_b w_b <= 1.
 
     The squared error of its mean over k members is ``bias + variance / k``.
     """
@@ -58,7 +58,7 @@ class Stack(NamedTuple):
             around = out_of_fold - mean[:, None]
             between = np.einsum("bdn,cdn,n->bc", around, around, share) / (n_repeats - 1)
         gain = 1.0 / n_repeats - 1.0 / n_members
-        weights = _non_negative(moments - gain * between, target)
+        weights = _on_simplex(moments - gain * between, target)
         error = float(share @ np.square(y - weights @ mean))
         variance = float(weights @ between @ weights)
         return cls(weights, max(error - variance / n_repeats, least_bias_share * error), variance)
@@ -68,9 +68,20 @@ class Stack(NamedTuple):
         return float(np.sqrt(self.bias + self.variance / n_members))
 
 
-def _non_negative(moments: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The w >= 0 that minimises w'Mw / 2 - w't."""
+def _on_simplex(moments: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The w >= 0 with a sum of at most one that minimises w'Mw / 2 - w't.
+
+    The rest of the sum is the weight of a base that predicts the mean of y, which is zero. A sum
+    above one can fit extrapolated moments better, but every base predicts y, and no multiple of it.
+    """
     values, vectors = np.linalg.eigh(moments)
     # Bases whose predictions nearly agree, or are all zero, leave directions undetermined.
     root = np.sqrt(np.maximum(values, max(1e-9 * values[-1], 1e-12)))
-    return nnls((vectors * root).T, (vectors / root).T @ target)[0]
+    matrix, right = (vectors * root).T, (vectors / root).T @ target
+    weights = nnls(matrix, right)[0]
+    if weights.sum() <= 1.0:
+        return weights
+    heavy = 1e3 * root[-1]  # of a row that asks for a sum of one
+    matrix = np.concatenate([matrix, np.full((1, len(target)), heavy)])
+    weights = nnls(matrix, np.append(right, heavy))[0]
+    return weights / weights.sum()

@@ -1,0 +1,269 @@
+"""Distributions with a constant density between edges, point masses, and tails beyond the edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nkcme.distributions.base import Distribution
+from nkcme.distributions.checks import as_rows
+from nkcme.distributions.tails import Tail
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseUniform(Distribution):
+    """One law per row, of which every method gives another view.
+
+    Row i has the CDF ``below[i, j]`` at ``edges[i, j]`` and rises linearly between edges. Where
+    edges coincide it jumps: there is a point mass. ``below[i, 0]`` is the mass of the lower tail,
+    or, without a tail, a point mass on the first edge; 1 - ``below[i, -1]`` likewise at the upper
+    end.
+
+    Parameters
+    ----------
+    edges, below : array (n_rows, g)
+        They never fall along a row.
+    lower, upper : Tail or None
+        What lies beyond the edges.
+
+    Notes
+    -----
+    `pdf` is the density with respect to the length plus the counting measure on the point masses,
+    as for zero-inflated and censored models: at a point mass it is the probability of that point,
+    elsewhere the density.
+    """
+
+    edges: np.ndarray
+    below: np.ndarray
+    lower: Tail | None = None
+    upper: Tail | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.edges)
+
+    @property
+    def n_outputs(self) -> int:
+        return 1
+
+    def __getitem__(self, rows: Any) -> PiecewiseUniform:
+        rows = as_rows(rows)
+        tails = {
+            name: None if tail is None else tail[rows]
+            for name, tail in (("lower", self.lower), ("upper", self.upper))
+        }
+        return replace(self, edges=self.edges[rows], below=self.below[rows], **tails)
+
+    # --- probabilities ----------------------------------------------------------------------------
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        return self.probability(self._points(y), inclusive=True)
+
+    def probability(self, y: np.ndarray, *, inclusive: bool) -> np.ndarray:
+        """P(Y <= y), or P(Y < y) unless ``inclusive``, at points (n_rows, m)."""
+        j, n = self._last_edge(y, inclusive), self.edges.shape[1]
+        value = self._interpolated(y, np.clip(j, 0, n - 2))
+        value = np.where(j < 0, _mass_beyond(self.lower, self.edges[:, :1] - y), value)
+        return np.where(j == n - 1, 1.0 - _mass_beyond(self.upper, y - self.edges[:, -1:]), value)
+
+    def _pmf(self, y: np.ndarray) -> np.ndarray:
+        points = self._points(y)
+        jump = self.probability(points, inclusive=True) - self.probability(points, inclusive=False)
+        return np.where(jump > _LEAST_JUMP, jump, 0.0)
+
+    def _pdf(self, y: np.ndarray) -> np.ndarray:
+        return np.exp(self._logpdf(y))
+
+    def _logpdf(self, y: np.ndarray) -> np.ndarray:
+        points, jump = self._points(y), self._pmf(y)
+        first, last = self.edges[:, :1], self.edges[:, -1:]
+        n = self.edges.shape[1]
+        j = np.clip(self._last_edge(points, True), 0, n - 2)
+        # On the last edge the density is that of the bin before it.
+        at = [
+            np.take_along_axis(a, j + i, axis=1) for a in (self.edges, self.below) for i in (0, 1)
+        ]
+        width, mass = at[1] - at[0], at[3] - at[2]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            value = np.where(width > 0, np.log(mass) - np.log(width), -np.inf)
+            value = np.where((points < first) | (points > last), -np.inf, value)
+            if self.lower is not None:
+                tail = self.lower.log_density(np.maximum(first - points, 0.0))
+                value = np.where(points < first, tail, value)
+            if self.upper is not None:
+                tail = self.upper.log_density(np.maximum(points - last, 0.0))
+                value = np.where(points > last, tail, value)
+            return np.where(jump > 0, np.log(jump), value)
+
+    def _ppf(self, q: np.ndarray) -> np.ndarray:
+        return self.quantiles(np.broadcast_to(q, (self.n_rows, len(q))))
+
+    def quantiles(self, q: np.ndarray) -> np.ndarray:
+        """Quantiles at levels (n_rows, m)."""
+        n_rows, g = self.edges.shape
+        # Concatenated rows, each shifted by its number, are one sorted sequence to search.
+        lift = np.arange(n_rows)[:, None]
+        position = np.searchsorted((self.below + lift).ravel(), (q + lift).ravel(), "left")
+        j = np.clip(position.reshape(q.shape) - lift * g - 1, 0, g - 2)
+        left, right = (np.take_along_axis(self.edges, j + i, axis=1) for i in (0, 1))
+        low, high = (np.take_along_axis(self.below, j + i, axis=1) for i in (0, 1))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(high > low, (q - low) / (high - low), 0.0)
+        value = np.minimum(left + np.clip(share, 0.0, 1.0) * (right - left), right)
+        if self.lower is not None:
+            mass = self.lower.mass[:, None]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                t = self.lower.distance(np.clip(q / mass, 0.0, 1.0))
+            value = np.where(q < mass, self.edges[:, :1] - t, value)
+        if self.upper is not None:
+            mass = self.upper.mass[:, None]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                t = self.upper.distance(np.clip((1.0 - q) / mass, 0.0, 1.0))
+            value = np.where(1.0 - q < mass, self.edges[:, -1:] + t, value)
+        return value
+
+    def calibrated(self, values: np.ndarray) -> PiecewiseUniform:
+        """The law with the CDF R(F(y)), for a map R with these values at even levels; no tails.
+
+        R is linear between its levels, and F between its edges: so is R(F) between both.
+        """
+        levels = np.linspace(0.0, 1.0, len(values))
+        inner = np.broadcast_to(levels[1:-1], (self.n_rows, len(levels) - 2))
+        below = np.sort(np.concatenate([self.below, inner], axis=1), axis=1)
+        mapped = np.interp(below, levels, np.minimum(values, 1.0))
+        return PiecewiseUniform(self.quantiles(below), mapped)
+
+    # --- moments, samples and scores --------------------------------------------------------------
+
+    def _mean(self) -> np.ndarray:
+        return self._mean_and_std()[0][:, None]
+
+    def _std(self) -> np.ndarray:
+        return self._mean_and_std()[1][:, None]
+
+    def _mean_and_std(self) -> tuple[np.ndarray, np.ndarray]:
+        # Around a point inside, in units of the largest distance from it: far from zero squares
+        # would cancel, and in units of 1e200 they would be infinite.
+        origin = self.quantiles(np.full((self.n_rows, 1), 0.5))
+        unit = np.max(np.abs(self.edges - origin), axis=1, keepdims=True)
+        unit = np.where(unit > 0, unit, 1.0)
+        edges, mass = (self.edges - origin) / unit, np.diff(self.below, axis=1)
+        middle, width = 0.5 * (edges[:, 1:] + edges[:, :-1]), np.diff(edges, axis=1)
+        first = np.sum(mass * middle, axis=1)
+        second = np.sum(mass * (middle * middle + width * width / 12.0), axis=1)
+        ends = (
+            (self.lower, self.below[:, 0], edges[:, 0], -1.0),
+            (self.upper, 1.0 - self.below[:, -1], edges[:, -1], 1.0),
+        )
+        for tail, beyond, edge, outward in ends:
+            mean, square = (0.0, 0.0) if tail is None else tail.relative_to(unit[:, 0]).moments()
+            first += beyond * (edge + outward * mean)
+            second += beyond * (edge * edge + 2.0 * edge * outward * mean + square)
+        std = unit[:, 0] * np.sqrt(np.maximum(second - first * first, 0.0))
+        return origin[:, 0] + unit[:, 0] * first, std
+
+    def _mode(self) -> np.ndarray:
+        """The largest point mass if there is one, else the middle of the densest bin."""
+        width, mass = np.diff(self.edges, axis=1), np.diff(self.below, axis=1)
+        rows = np.arange(self.n_rows)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            densest = np.where(width > 0, mass / width, 0.0).argmax(axis=1)
+        middle = 0.5 * (self.edges[rows, densest] + self.edges[rows, densest + 1])
+        values, masses = self._point_masses()
+        if len(values):
+            best = masses.argmax(axis=1)
+            middle = np.where(masses[rows, best] > 0, values[best], middle)
+        return middle[:, None]
+
+    def _rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
+        return self.quantiles(rng.uniform(size=(self.n_rows, size))).T[..., None]
+
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        inside = np.clip(y, self.edges[:, 0], self.edges[:, -1])[:, None]
+        j = np.clip(self._last_edge(inside, True), 0, self.edges.shape[1] - 2)
+        at_y = self._interpolated(inside, j)
+        left, right = (np.take_along_axis(self.edges, j + i, axis=1) for i in (0, 1))
+        low, high = (np.take_along_axis(self.below, j + i, axis=1) for i in (0, 1))
+        score = square_integral(inside - left, low, at_y)
+        score += square_integral(right - inside, 1.0 - at_y, 1.0 - high)
+        width, start, end = np.diff(self.edges, axis=1), self.below[:, :-1], self.below[:, 1:]
+        number = np.arange(width.shape[1])
+        beside = np.where(number < j, square_integral(width, start, end), 0.0)
+        beside += np.where(number > j, square_integral(width, 1.0 - start, 1.0 - end), 0.0)
+        score = score[:, 0] + beside.sum(axis=1)
+        score += _tail_score(self.lower, self.edges[:, 0] - y)
+        return score + _tail_score(self.upper, y - self.edges[:, -1])
+
+    def _point_masses(self) -> tuple[np.ndarray, np.ndarray]:
+        jump = np.diff(self.below, axis=1)
+        jump[np.diff(self.edges, axis=1) > 0] = 0.0
+        ends = [
+            self.below[:, :1] if self.lower is None else np.zeros((self.n_rows, 1)),
+            1.0 - self.below[:, -1:] if self.upper is None else np.zeros((self.n_rows, 1)),
+        ]
+        jump = np.concatenate([ends[0], jump, ends[1]], axis=1)
+        place = np.concatenate([self.edges, self.edges[:, -1:]], axis=1)
+        values = np.unique(place[jump > _LEAST_JUMP])
+        masses = np.zeros((self.n_rows, len(values)))
+        rows, columns = np.nonzero(jump > _LEAST_JUMP)
+        found = np.searchsorted(values, place[rows, columns])
+        np.add.at(masses, (rows, found), jump[rows, columns])
+        return values, masses
+
+    # --- edges ------------------------------------------------------------------------------------
+
+    def _points(self, y: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(y[..., 0], (self.n_rows, y.shape[1]))
+
+    def _last_edge(self, y: np.ndarray, inclusive: bool) -> np.ndarray:
+        """The last j with edges[j] <= y, or < y unless ``inclusive``; -1 if there is none."""
+        n = self.edges.shape[1]
+        found = np.full(y.shape, -1)
+        step = 1 << (n - 1).bit_length()
+        while step:
+            ahead = np.minimum(found + step, n - 1)
+            edge = np.take_along_axis(self.edges, ahead, axis=1)
+            passed = edge <= y if inclusive else edge < y
+            found = np.where(passed & (found + step < n), ahead, found)
+            step //= 2
+        return found
+
+    def _interpolated(self, y: np.ndarray, j: np.ndarray) -> np.ndarray:
+        left, right = (np.take_along_axis(self.edges, j + i, axis=1) for i in (0, 1))
+        low, high = (np.take_along_axis(self.below, j + i, axis=1) for i in (0, 1))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(right > left, (y - left) / (right - left), 1.0)
+        return low + np.clip(share, 0.0, 1.0) * (high - low)
+
+
+#: Smaller jumps of a CDF are rounding.
+_LEAST_JUMP = 1e-12
+
+
+def _mass_beyond(tail: Tail | None, t: np.ndarray) -> np.ndarray:
+    """The probability of a value further than t (n_rows, m) beyond the edge of a tail."""
+    if tail is None:
+        return np.zeros_like(t)
+    return tail.mass[:, None] * tail.survival(np.maximum(t, 0.0))
+
+
+def square_integral(width: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The integral of the square of a line from a to b."""
+    return width * (a * a + a * b + b * b) / 3.0
+
+
+def _tail_score(tail: Tail | None, distance: np.ndarray) -> np.ndarray:
+    """What the CRPS gains beyond an edge, for y at a distance (n_rows,) from it, outwards.
+
+    With S the probability further out, it is the integral of S^2, but of (1 - S)^2 from the edge
+    to y.
+    """
+    t = np.maximum(distance, 0.0)[:, None]
+    if tail is None:
+        return t[:, 0]
+    p = tail.mass[:, None]
+    whole = p * p * tail.scale[:, None] / (2.0 - tail.shape)
+    gained = t - 2.0 * p * tail.integral(t, 1)
+    return (whole + gained)[:, 0]

@@ -1,0 +1,210 @@
+"""What values y can take, and laws that put no mass elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit, logit
+
+from nkcme.distributions.piecewise_uniform import PiecewiseUniform
+from nkcme.distributions.rounded import Rounded
+from nkcme.distributions.tails import Tail
+from nkcme.errors import NkcmeError
+
+#: The most values of a discrete support.
+MAX_VALUES = 100_000
+
+
+@dataclass(frozen=True)
+class Support:
+    """The values that y can take.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Bounds, which belong to the support; infinite where there is none.
+    values : tuple of float
+        The only values of y, in increasing order; empty where y is not confined to some.
+    integer : bool
+        Whether y is a whole number.
+    reached : tuple of float
+        The bounds that y takes with positive probability, as zero-inflated or capped values do.
+        What the unbounded law has beyond such a bound lies on the bound.
+    odds : tuple of (float, float)
+        For each bound reached, the intercept and the slope of its log odds as a function of those
+        that the law gives it; empty to leave them.
+    unseen : float
+        The probability of a value that is not among ``values``, because they were found in a table
+        that cannot have shown all of them.
+    """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    values: tuple[float, ...] = ()
+    integer: bool = False
+    reached: tuple[float, ...] = ()
+    odds: tuple[tuple[float, float], ...] = ()
+    unseen: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.lower < self.upper and not self.values:
+            raise NkcmeError(
+                "bounds must be (lower, upper) with lower < upper; got "
+                f"({self.lower:g}, {self.upper:g})"
+            )
+
+    def __str__(self) -> str:
+        if self.values:
+            shown = ", ".join(f"{value:g}" for value in self.values[:3])
+            rest = "" if len(self.values) <= 3 else f", ... {self.values[-1]:g}"
+            return f"{len(self.values)} values ({shown}{rest})"
+        kind = "whole numbers" if self.integer else "numbers"
+        low = "" if np.isinf(self.lower) else f" from {self.lower:g}"
+        high = "" if np.isinf(self.upper) else f" up to {self.upper:g}"
+        masses = ", ".join(f"{bound:g}" for bound in self.reached)
+        return f"{kind}{low}{high}" + (f" with a point mass at {masses}" if masses else "")
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether y can be any number."""
+        return np.isinf(self.lower) and np.isinf(self.upper) and not self.is_discrete
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether y takes separate values only."""
+        return self.integer or bool(self.values)
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        """Whether each y belongs to the support."""
+        if self.values and not self.unseen:
+            return np.isin(y, self.values)
+        inside = (y >= self.lower) & (y <= self.upper)
+        return inside & (np.rint(y) == y) if self.integer else inside
+
+    def snapped(self, y: np.ndarray, scale: float) -> np.ndarray:
+        """y (n,) that was rounded, by less than a millionth of ``scale``, on the support again."""
+        if self.integer:
+            return np.clip(np.rint(y), self.lower, self.upper)
+        places = self._values if self.values else np.asarray(self.reached)
+        if not len(places):
+            return np.clip(y, self.lower, self.upper)
+        after = np.clip(np.searchsorted(places, y), 1, max(len(places) - 1, 1))
+        before = places[after - 1]
+        after = places[np.minimum(after, len(places) - 1)]
+        nearest = np.where(np.abs(y - before) <= np.abs(after - y), before, after)
+        near = np.abs(y - nearest) <= 1e-6 * scale + 1e-6 * np.abs(y)
+        return np.where(near | bool(self.values), nearest, np.clip(y, self.lower, self.upper))
+
+    def restrict(self, law: PiecewiseUniform) -> PiecewiseUniform | Rounded:
+        """The law with all of its mass on the support.
+
+        Of separate values each gets the mass nearest to it. Mass beyond a bound that y reaches lies
+        on the bound; beyond other bounds the law is cut off, and the rest of it is scaled up.
+        """
+        if self.is_everything:
+            return law
+        if self.is_discrete:
+            return self._rounded(law)
+        law = self._bounded(law)
+        for bound, (intercept, slope) in zip(self.reached, self.odds, strict=False):
+            law = _with_odds(law, bound == self.lower, intercept, slope)
+        return law
+
+    @cached_property
+    def _values(self) -> np.ndarray:
+        return np.asarray(self.values, np.float64)
+
+    def _rounded(self, law: PiecewiseUniform) -> Rounded:
+        values = self._values if self.values else self._whole_numbers(law)
+        return Rounded(law, values, self.unseen)
+
+    def _whole_numbers(self, law: PiecewiseUniform) -> np.ndarray:
+        """The whole numbers within the bounds that any row reaches."""
+        reach = law.quantiles(np.tile([1e-9, 1.0 - 1e-9], (law.n_rows, 1)))
+        low = max(np.floor(reach[:, 0].min(initial=0.0)), np.ceil(self.lower))
+        high = min(np.ceil(reach[:, 1].max(initial=0.0)), np.floor(self.upper))
+        high = max(high, low)
+        if high - low >= MAX_VALUES:
+            raise NkcmeError(
+                f"predictions span {high - low:.3g} whole numbers, at most {MAX_VALUES} are "
+                "supported; fit with integer=False"
+            )
+        return np.arange(low, high + 1.0)
+
+    def _bounded(self, law: PiecewiseUniform) -> PiecewiseUniform:
+        # The share of each row that is kept: everything but what lies beyond a bound that y does
+        # not reach. Where that is nothing at all, the nearest bound gets it.
+        start, end = np.zeros((law.n_rows, 1)), np.ones((law.n_rows, 1))
+        if np.isfinite(self.lower) and self.lower not in self.reached:
+            start = law.probability(np.full((law.n_rows, 1), self.lower), inclusive=False)
+        if np.isfinite(self.upper) and self.upper not in self.reached:
+            end = law.probability(np.full((law.n_rows, 1), self.upper), inclusive=True)
+        lost = end - start < _LEAST_SHARE
+        start, end = np.where(lost, 0.0, start), np.where(lost, 1.0, end)
+        upper = law.upper
+        if upper is not None:
+            upper = upper.beyond(np.maximum(self.lower - law.edges[:, -1], 0.0))
+            upper = Tail(upper.mass / (end - start)[:, 0], upper.scale, upper.shape)
+        lower = law.lower
+        if lower is not None:
+            lower = lower.beyond(np.maximum(law.edges[:, 0] - self.upper, 0.0))
+            lower = Tail(lower.mass / (end - start)[:, 0], lower.scale, lower.shape)
+        extended = self._with_edges_at_bounds(law)
+        edges, below = extended.edges, extended.below
+        # Edges beyond a bound that y reaches move onto it, with what the law has up to there.
+        if self.lower in self.reached:
+            upto = law.probability(np.full((law.n_rows, 1), self.lower), inclusive=True)
+            below = np.where(edges < self.lower, upto, below)
+        if self.upper in self.reached:
+            upto = law.probability(np.full((law.n_rows, 1), self.upper), inclusive=False)
+            below = np.where(edges > self.upper, upto, below)
+        return PiecewiseUniform(
+            np.clip(edges, self.lower, self.upper),
+            np.clip((below - start) / (end - start), 0.0, 1.0),
+            None if np.isfinite(self.lower) else lower,
+            None if np.isfinite(self.upper) else upper,
+        )
+
+    def _with_edges_at_bounds(self, law: PiecewiseUniform) -> PiecewiseUniform:
+        """The law with an edge at each bound that lies in a tail, uniform up to there."""
+        edges, below = [law.edges], [law.below]
+        for bound, first in ((self.lower, True), (self.upper, False)):
+            if np.isinf(bound):
+                continue
+            place = law.edges[:, :1] if first else law.edges[:, -1:]
+            place = np.minimum(place, bound) if first else np.maximum(place, bound)
+            position = 0 if first else len(edges)
+            edges.insert(position, place)
+            below.insert(position, law.probability(place, inclusive=not first))
+        return PiecewiseUniform(np.concatenate(edges, axis=1), np.concatenate(below, axis=1))
+
+
+#: The support of an unbounded, continuous y.
+EVERYTHING = Support()
+
+
+def _with_odds(
+    law: PiecewiseUniform, at_lower: bool, intercept: float, slope: float
+) -> PiecewiseUniform:
+    """The law with other odds of the point mass on its lower or upper bound."""
+    edge = law.edges[:, :1] if at_lower else law.edges[:, -1:]
+    beside = law.probability(edge, inclusive=at_lower)
+    mass = np.clip(beside if at_lower else 1.0 - beside, 1e-9, 1.0 - 1e-9)
+    wanted = expit(intercept + slope * logit(mass))
+    rest = (1.0 - wanted) / (1.0 - mass)
+    if at_lower:
+        below = np.where(law.edges <= edge, wanted, 1.0 - rest * (1.0 - law.below))
+        return replace(law, below=below, upper=_scaled(law.upper, rest[:, 0]))
+    below = np.where(law.edges >= edge, 1.0 - wanted, rest * law.below)
+    return replace(law, below=below, lower=_scaled(law.lower, rest[:, 0]))
+
+
+def _scaled(tail: Tail | None, factor: np.ndarray) -> Tail | None:
+    """The tail with its mass multiplied."""
+    return None if tail is None else replace(tail, mass=factor * tail.mass)
+
+
+#: A smaller share of a law within the bounds counts as none.
+_LEAST_SHARE = 1e-12

@@ -1,0 +1,93 @@
+"""The law of a fitted `NKCME`: how the weights of its ensemble are read as distributions of y."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nkcme.calibration.calibration_map import CalibrationMap
+from nkcme.distributions.embedding import Embedding, summing_to_one
+from nkcme.distributions.support import EVERYTHING, Support
+from nkcme.distributions.tails import Tails
+from nkcme.estimators.nkcme.ensemble import Ensemble
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """How weights become a distribution of y. `calibrating.fit_law` learns it.
+
+    1. A small share of each prediction is the average prediction: what can happen somewhere can
+       happen anywhere.
+    2. Weights are smoothed over neighbouring atoms, by a normal distribution.
+    3. The calibration map corrects cumulative probabilities.
+    4. Atoms are spread over the gaps between them; beyond the outermost, tails follow.
+    5. All mass lies on the support of y.
+
+    Attributes
+    ----------
+    support : Support
+    calibration : CalibrationMap or None
+    prior : array (m,)
+        The average weights.
+    prior_share : float
+    smoothing : float
+        The standard deviation of step 2, in units of the atoms.
+    overlap : float
+        How far atoms reach; see `Embedding`.
+    tails : Tails or None
+        None where no rows were held out to learn them from.
+    earlier : bool
+        Whether the model is of an earlier version, which read its weights atomically.
+    """
+
+    support: Support = EVERYTHING
+    calibration: CalibrationMap | None = None
+    prior: np.ndarray | None = None
+    prior_share: float = 0.0
+    smoothing: float = 0.0
+    overlap: float = 0.0
+    tails: Tails | None = None
+    earlier: bool = False
+
+    def weights(self, weights: np.ndarray, atoms: np.ndarray, reading: str) -> np.ndarray:
+        """The weights (n, m) of a reading for those that an ensemble gives to atoms (m, d).
+
+        Only the law has a calibration map of its own; for other readings the map changes weights.
+        """
+        weights = summing_to_one(weights)
+        if self.prior is not None:
+            weights = (1.0 - self.prior_share) * weights + self.prior_share * self.prior
+        if self.smoothing:
+            weights = weights @ _smoother(np.asarray(atoms[:, 0], np.float64), self.smoothing)
+        if self.calibration is None or reading == "law":
+            return weights
+        return self.calibration.of_weights(weights)
+
+    def embedding(
+        self, ensemble: Ensemble, weights: np.ndarray, location: Any, scale: Any, reading: str
+    ) -> Embedding:
+        """The distributions with these weights of the law, in units of location and scale."""
+        if reading != "law":
+            return ensemble.embedding(weights, location, scale, reading)
+        return ensemble.embedding(
+            weights,
+            location,
+            scale,
+            reading,
+            overlap=self.overlap,
+            calibration=None if self.calibration is None else self.calibration.values,
+            tails=self.tails,
+            support=self.support,
+        )
+
+
+def _smoother(eta: np.ndarray, bandwidth: float) -> np.ndarray:
+    """The matrix (m, m) that spreads the weight of each atom over all atoms, by their share of a
+    normal distribution around it."""
+    gaps = np.diff(eta)
+    ends = gaps[[0, -1]] if len(gaps) else np.ones(2)
+    room = 0.5 * (np.append(ends[0], gaps) + np.append(gaps, ends[1]))
+    density = np.exp(-0.5 * np.square((eta[None] - eta[:, None]) / bandwidth)) * room
+    return density / np.maximum(density.sum(axis=1, keepdims=True), 1e-300)

@@ -1,0 +1,67 @@
+"""The constants of the law of `NKCME`, and of finding the support of y."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nkcme.calibration.calibration_map import BETA_ROWS, UNIFORM_ROWS
+from nkcme.estimators.nkcme.constants import NOTHING, TABLES, Constants, constant
+
+
+@dataclass(frozen=True, repr=False)
+class SupportRecipe(Constants):
+    """When the training rows show what values y can take."""
+
+    least_rows: int = constant(50, "Fewer rows show nothing.", NOTHING)
+    rows_per_value: float = constant(5.0, "Values are repeated: rows per distinct y.", TABLES)
+    most_new_values: float = constant(
+        0.01, "y has few values if at most this share of new rows would have another one.", TABLES
+    )
+    frequent_extreme: float = constant(
+        0.01, "Whole numbers end where the extreme ones have this share of rows.", NOTHING
+    )
+    mass_share: float = constant(0.01, "A point mass has at least this share of rows,", NOTHING)
+    mass_ratio: float = constant(3.0, "this many times the rows of any other value,", NOTHING)
+    least_mass_rows: int = constant(5, "and at least this many rows.", NOTHING)
+
+
+@dataclass(frozen=True, repr=False)
+class LawRecipe(Constants):
+    """How an ensemble's weights are read as a calibrated law, with tails."""
+
+    held_out_from: int = constant(
+        10_000, "Rows from which some are held out from all training, to calibrate on.", TABLES
+    )
+    held_out_share: float = constant(0.1, "The share of rows held out.", TABLES)
+    most_held_out: int = constant(2000, "2,000 rows calibrate 90 % intervals to 0.7 %.", NOTHING)
+    prior_shares: tuple[float, ...] = constant(
+        (0.0001, 0.001, 0.003, 0.01, 0.03),
+        "Candidates for the share of the average prediction in each; the best is used.",
+        TABLES,
+    )
+    overlaps: tuple[float, ...] = constant(
+        (0.0, 1.0), "Candidates for how far atoms reach; the best is used.", TABLES
+    )
+    smoothings: tuple[float, ...] = constant(
+        (0.0, 0.25, 0.5, 1.0, 1.5, 2.0),
+        "Candidates for the smoothing, in bandwidths of the kernel; the best is used.",
+        TABLES,
+    )
+    crps_room: float = constant(
+        0.005, "Among laws whose CRPS is at most this much above the lowest, the likeliest.", TABLES
+    )
+    tail_share: float = constant(0.02, "The share of residuals that a tail is fitted to.", NOTHING)
+    least_tail_rows: int = constant(20, "The least number of residuals for that.", NOTHING)
+    n_corrections: int = constant(3, "Corrections of a map by its own counts.", TABLES)
+    calibration_uniform_rows: float = constant(
+        UNIFORM_ROWS, "Pseudo-rows for the identity: fifty rows do not bend the map.", TABLES
+    )
+    calibration_beta_rows: tuple[float, ...] = constant(
+        BETA_ROWS, "Pseudo-rows for a beta distribution; the likeliest number is used.", TABLES
+    )
+
+    def n_held_out(self, n_rows: int) -> int:
+        """How many rows of a table are held out from all training."""
+        if n_rows < self.held_out_from:
+            return 0
+        return int(min(self.held_out_share * n_rows, self.most_held_out))
