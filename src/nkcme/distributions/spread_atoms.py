@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from nkcme.distributions.readings import Measure, OneOutputReading
+from nkcme.distributions.readings import AtomicReading, Measure
 
 
-class SpreadAtoms(OneOutputReading):
+class SpreadAtoms(AtomicReading):
     """Each atom's mass spread over the gaps to its neighbours, so that its mean is the atom.
 
     With the gaps l and r to the left and right, the share r / (l + r) of the mass lies on the left.
@@ -90,24 +90,3 @@ class SpreadAtoms(OneOutputReading):
         if not len(gaps):
             return np.full(2, self.measure.bandwidth)
         return np.concatenate([gaps[:1], gaps, gaps[-1:]])
-
-    @cached_property
-    def _first_of_bin(self) -> np.ndarray:
-        """The first atom of each bin; equal and nearly equal atoms share one."""
-        eta = self.measure.atoms[:, 0]
-        room = max(1e-9 * (eta[-1] - eta[0]), 1e-15 * np.max(np.abs(eta)))
-        return np.flatnonzero(np.diff(eta, prepend=-np.inf) > room)
-
-    @property
-    def mode_candidates(self) -> np.ndarray:
-        return 0.5 * (self.edges[1:] + self.edges[:-1])[:, None]
-
-    def pdf(self, z: np.ndarray) -> np.ndarray:
-        edges, points, masses = self.edges, z[..., 0], self.masses
-        j = np.clip(np.searchsorted(edges, points, "right") - 1, 0, len(edges) - 2)
-        j = np.broadcast_to(j, (len(masses), points.shape[1]))
-        density = np.take_along_axis(masses / np.diff(edges), j, axis=1)
-        return np.where((points >= edges[0]) & (points <= edges[-1]), density, 0.0)
-
-    def cdf(self, z: np.ndarray) -> np.ndarray:
-        return self.table.at(z[..., 0])
