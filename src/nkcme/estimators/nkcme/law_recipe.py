@@ -13,9 +13,9 @@ class SupportRecipe(Constants):
     """When the training rows show what values y can take."""
 
     least_rows: int = constant(50, "Fewer rows show nothing.", NOTHING)
-    rows_per_value: float = constant(5.0, "Values are repeated: rows per distinct y.", TABLES)
+    rows_per_value: float = constant(5.0, "Values are repeated: rows per distinct y.", NOTHING)
     most_new_values: float = constant(
-        0.01, "y has few values if at most this share of new rows would have another one.", TABLES
+        0.01, "y has few values if at most this share of new rows would have another one.", NOTHING
     )
     frequent_extreme: float = constant(
         0.01, "Whole numbers end where the extreme ones have this share of rows.", NOTHING
@@ -48,7 +48,7 @@ class LawRecipe(Constants):
         TABLES,
     )
     crps_room: float = constant(
-        0.005, "Among laws whose CRPS is at most this much above the lowest, the likeliest.", TABLES
+        0.005, "Of laws whose CRPS is at most this much above the lowest, the likeliest.", NOTHING
     )
     tail_share: float = constant(0.02, "The share of residuals that a tail is fitted to.", NOTHING)
     least_tail_rows: int = constant(20, "The least number of residuals for that.", NOTHING)
