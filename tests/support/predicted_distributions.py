@@ -1,7 +1,7 @@
 """Every kind of predicted distribution, small: built by hand, and predicted by every estimator.
 
 `CASES` maps a name to a function that makes the distribution; the contract runs over all of them.
-Every estimator in `ESTIMATORS` is included, in both readings if it predicts embeddings.
+Every estimator in `ESTIMATORS` is included as it predicts, and in the readings of embeddings.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import numpy as np
 from scipy import stats
 
 from nkcme.distributions.base import Distribution
+from nkcme.distributions.confined_embedding import LAW
 from nkcme.distributions.embedding import READINGS, Embedding
 from nkcme.distributions.flow import FlowDistribution
 from nkcme.distributions.gaussian_mixture import GaussianMixture
 from nkcme.distributions.sample import SampleDistribution
+from nkcme.distributions.tails import TailParameters, Tails
 from nkcme.estimators import ESTIMATORS
 from nkcme.kernels import KERNELS
 from support.tiny_estimators import tiny
@@ -110,9 +112,10 @@ def predicted(name: str, n_outputs: int, reading: str | None = None) -> Distribu
     return dist.read(reading) if isinstance(dist, Embedding) and reading is not None else dist
 
 
-def _readings(name: str) -> tuple[str | None, ...]:
+def _readings(name: str, n_outputs: int) -> tuple[str | None, ...]:
     embeds = name in ("NKCME", "KernelCME", "DeepFeatureCME")
-    return READINGS if embeds else (None,)
+    law = (LAW,) if name == "NKCME" and n_outputs == 1 else ()
+    return READINGS + law if embeds else (None,)
 
 
 def _built() -> dict[str, Callable[[], Distribution]]:
@@ -123,6 +126,8 @@ def _built() -> dict[str, Callable[[], Distribution]]:
     # The atomic reading does not use the kernel.
     for kind, units in (("simplex", "shared units"), ("signed", "units per row")):
         found[f"atomic {kind}"] = partial(embedding, "gaussian", kind, "atomic", units)
+    tails = Tails(TailParameters(0.02, 0.5, 0.2), TailParameters(0.05, 0.3))
+    found["law"] = partial(embedding, reading=LAW, units="units per row", overlap=0.5, tails=tails)
     for units in UNITS:
         found[f"mixture {units}"] = partial(mixture, units)
     found["sample"] = sample
@@ -145,7 +150,7 @@ def _of_estimators(n_outputs: int) -> dict[str, Callable[[], Distribution]]:
             predicted, name, n_outputs, reading
         )
         for name in ESTIMATORS
-        for reading in _readings(name)
+        for reading in _readings(name, n_outputs)
     }
 
 
@@ -204,6 +209,9 @@ def breaks_of(dist: Distribution) -> np.ndarray:
         found.append(_in_y(dist, atoms))
         if dist.reading == "atomic":
             found += [_in_y(dist, 0.5 * (atoms[1:] + atoms[:-1])), dist.ppf([0.0, 1.0])[0]]
+        if dist.reading == LAW:  # piecewise constant between its edges
+            found += [dist._law().edges[0], dist.ppf(1 - np.geomspace(1e-2, 1e-12, 40))[0]]
+            found.append(dist.ppf(np.geomspace(1e-2, 1e-12, 40))[0])
     elif isinstance(dist, GaussianMixture):
         widths = np.array([[-8.0], [-4.0], [-2.0], [0.0], [2.0], [4.0], [8.0]])
         found.append(_in_y(dist, (dist.means[0, :, 0] + widths * dist.stds[0, :, 0]).ravel()))
