@@ -68,6 +68,14 @@ def test_a_gain_is_clear_beyond_its_standard_error():
     assert is_clearly_positive(gain, np.array([9.0, 1.0, 9.0, 1.0]))  # a mean of 0.8
 
 
+def test_a_few_wild_rows_do_not_hide_a_clear_gain():
+    """1,000 rows gain 0.1, and one loses 50: the mean is below its plain standard error."""
+    gain = np.append(np.full(1000, 0.1) + np.tile([0.2, -0.2], 500), -50.0)
+    assert gain.mean() < gain.std() / np.sqrt(len(gain))
+    assert is_clearly_positive(gain, np.ones(1001))
+    assert not is_clearly_positive(np.append(gain, -80.0), np.ones(1002))  # a mean below zero
+
+
 @pytest.mark.parametrize("shape", ["line", "two branches"])
 def test_the_default_has_a_location_model_where_it_helps(shape):
     """Between two branches the mean is nowhere near y: a location model only adds noise."""
