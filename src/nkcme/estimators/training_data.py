@@ -17,7 +17,7 @@ from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
 from nkcme.tables.encoding import TableEncoder
-from nkcme.tables.sample_weights import checked_weight, repetitions
+from nkcme.tables.sample_weights import are_whole, checked_weight, repetitions
 from nkcme.tables.target import TargetScaler, as_target
 
 
@@ -53,6 +53,22 @@ class Encoded(NamedTuple):
             weight=self.weight[chosen],
             n_rows=max(round(self.n_rows * share), 1),
         )
+
+    def with_copies(self, most_rows: int) -> Encoded:
+        """The table with repeated rows as rows of their own, which folds can tell apart.
+
+        A new row can be a copy of an old one as well. Predicted out-of-fold without all of its
+        copies, a row would seem harder than new rows are. Weights that are not whole count no
+        copies. In large tables one row stands for several copies, so that about ``most_rows`` rows
+        suffice.
+        """
+        if not are_whole(self.weight):
+            return self
+        copies_per_row = max(1.0, self.n_rows / most_rows)
+        n_rows = np.ceil(self.weight / copies_per_row).astype(int)
+        each = np.repeat(np.arange(len(self.x)), n_rows)
+        weight = (self.weight / n_rows)[each]
+        return self._replace(x=self.x[each], y=self.y[each], weight=weight)
 
     def digest(self) -> str:
         """A hash of the data and the seed, which identifies the run of a checkpoint."""

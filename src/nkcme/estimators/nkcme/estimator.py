@@ -254,6 +254,8 @@ class NKCME(PredictingEstimator):
     def _train(self, datasets: Sequence[Encoded]) -> list[TrainedModel]:
         recipe, run = self._recipe, self._run(datasets)
         located, calibrated = parameters.stages(self, datasets)
+        if located or calibrated:
+            datasets = [data.with_copies(recipe.most_copies) for data in datasets]
         held_out: list[Encoded | None] = [None] * len(datasets)
         if calibrated:
             parts = [hold_out(data, recipe.law) for data in datasets]

@@ -238,6 +238,9 @@ class Recipe(Constants):
     n_repeats: int = constant(2, "Repeats of the folds; more calibrate a little better.", UCI)
     few_repeats_rows: int = constant(100_000, "Above, one repeat: a table long to learn.", NOTHING)
     least_rows: int = constant(20, "Distinct rows below which none are held out.", NOTHING)
+    most_copies: int = constant(
+        100_000, "Repeated rows stay separate rows in tables up to this size.", NOTHING
+    )
     surely_explained: float = constant(
         0.95, "A location model that explains this share of y is kept without comparison.", UCI
     )
