@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,6 +85,7 @@ class CalibrationMap:
         cls,
         counts: np.ndarray,
         *,
+        expected: np.ndarray | None = None,
         uniform_rows: float = UNIFORM_ROWS,
         beta_rows: Sequence[float] = BETA_ROWS,
     ) -> CalibrationMap:
@@ -94,7 +94,11 @@ class CalibrationMap:
         Parameters
         ----------
         counts : ndarray of shape (N_STEPS,)
-            The rows in each step of probability, from `pit_counts`; negative ones count as zero.
+            The rows in each step of probability, from `pit_counts`.
+        expected : ndarray of shape (N_STEPS,) or None
+            The counts to expect from new rows, where those differ (see `extrapolated_counts`).
+            Extrapolation makes them noisy, so only the beta distribution is fitted to them; what
+            bends the map in detail are the counts themselves. None: the same counts.
         uniform_rows : float
             Pseudo-rows of a uniform U that are added when a beta distribution is fitted to U.
         beta_rows : sequence of float
@@ -104,10 +108,10 @@ class CalibrationMap:
         -------
         CalibrationMap
         """
-        counts = np.maximum(counts, 0.0)
-        beta = _beta_of(counts, uniform_rows)
-        smooth = np.diff(beta.cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
+        smooth = _beta_shares(counts, uniform_rows)
         together = counts + _likeliest_rows(smooth, counts, np.asarray(beta_rows)) * smooth
+        if expected is not None:
+            together *= _beta_shares(expected, uniform_rows) / np.maximum(smooth, 1e-300)
         values = np.concatenate([[0.0], np.cumsum(together)]) / together.sum()
         values[-1] = 1.0
         return cls(values)
@@ -189,15 +193,18 @@ def extrapolated_counts(
     return averaged + slope * (1.0 / n_members - 1.0 / n_averaged)
 
 
-def _beta_of(counts: np.ndarray, uniform_rows: float) -> Any:
-    """The beta distribution with the mean and variance of rows counted in even steps."""
+def _beta_shares(counts: np.ndarray, uniform_rows: float) -> np.ndarray:
+    """The share of each step in the beta distribution with the mean and variance of the rows that
+    are counted in even steps; negative counts are zero."""
+    counts = np.maximum(counts, 0.0)
     middles = (np.arange(N_STEPS) + 0.5) / N_STEPS
     rows = counts + uniform_rows / N_STEPS
     mean = np.average(middles, weights=rows)
     # Plus the variance within a step, over which rows are spread evenly.
     variance = np.average(np.square(middles - mean), weights=rows) + 1.0 / (12.0 * N_STEPS**2)
     size = mean * (1.0 - mean) / variance - 1.0
-    return stats.beta(max(mean * size, 0.05), max((1.0 - mean) * size, 0.05))
+    beta = stats.beta(max(mean * size, 0.05), max((1.0 - mean) * size, 0.05))
+    return np.diff(beta.cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
 
 
 def _likeliest_rows(smooth: np.ndarray, counts: np.ndarray, candidates: np.ndarray) -> float:

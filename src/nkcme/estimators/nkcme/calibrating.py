@@ -182,8 +182,8 @@ def _fit_map(predicted: Predicted, law: Law, recipe: LawRecipe) -> CalibrationMa
     if len(each) > 1:
         of_one = np.mean([predicted.counts(law, weights) for weights in each], axis=0)
         of_all = predicted.counts(law, each.mean(axis=0))
-        counts = extrapolated_counts(of_one, of_all, len(each), predicted.n_members)
-        return _map_of(counts, recipe)
+        expected = extrapolated_counts(of_one, of_all, len(each), predicted.n_members)
+        return _map_of(of_all, recipe, expected)
     fitted = _map_of(predicted.counts(law, each[0]), recipe)
     for _ in range(recipe.n_corrections):
         counts = predicted.counts(replace(law, calibration=fitted), each[0])
@@ -191,9 +191,12 @@ def _fit_map(predicted: Predicted, law: Law, recipe: LawRecipe) -> CalibrationMa
     return fitted
 
 
-def _map_of(counts: np.ndarray, recipe: LawRecipe) -> CalibrationMap:
+def _map_of(
+    counts: np.ndarray, recipe: LawRecipe, expected: np.ndarray | None = None
+) -> CalibrationMap:
     return CalibrationMap.from_counts(
         counts,
+        expected=expected,
         uniform_rows=recipe.calibration_uniform_rows,
         beta_rows=recipe.calibration_beta_rows,
     )
