@@ -15,7 +15,7 @@ import numpy as np
 from nkcme.errors import NkcmeError
 from nkcme.estimators.base import TrainingInterrupted
 from nkcme.estimators.nkcme.folds import Folds
-from nkcme.estimators.nkcme.location_model import Base, LocationModel, relative_scale
+from nkcme.estimators.nkcme.location_model import Base, LocationModel, reach_of, relative_scale
 from nkcme.estimators.nkcme.location_networks import fit_networks
 from nkcme.estimators.nkcme.location_regressors import RegressorFits, boosting
 from nkcme.estimators.nkcme.recipe import LocationRecipe
@@ -165,7 +165,8 @@ def stack_bases(
     recipe: LocationRecipe,
 ) -> LocationFit:
     """The best stack of bases by their out-of-fold predictions, (n_repeats, n, d) each."""
-    predicted = np.stack(out_of_fold)
+    reach = reach_of(data.y)
+    predicted = np.clip(np.stack(out_of_fold), *reach)
     stacks = [
         Stack.fit(
             predicted[..., j],
@@ -178,7 +179,7 @@ def stack_bases(
     ]
     weights = np.stack([stack.weights for stack in stacks], axis=1)
     scale = _errors(stacks, folds.n_members)
-    model = LocationModel(bases, weights, scale, folds.n_members, None)
+    model = LocationModel(bases, weights, scale, folds.n_members, None, reach)
     return LocationFit(model, stacks, predicted, np.ones((len(data.y), 1)))
 
 

@@ -66,6 +66,9 @@ class LocationModel(NamedTuple):
     n_averaged : int
     log_scale : Regressors or None
         log s(x), relative to ``scale``; common to all outputs.
+    reach : array (2, d) or None
+        Bounds of all predictions: far from the training rows, networks predict anything. None in
+        models of earlier versions.
     """
 
     bases: dict[str, Base]
@@ -73,6 +76,7 @@ class LocationModel(NamedTuple):
     scale: np.ndarray
     n_averaged: int
     log_scale: Regressors | None
+    reach: np.ndarray | None = None
 
     def __repr__(self) -> str:
         return f"LocationModel({self.summary()})"
@@ -80,6 +84,8 @@ class LocationModel(NamedTuple):
     def at(self, x: np.ndarray) -> Location:
         """The location at encoded inputs (n, p), by all members."""
         predicted = np.stack([base.members(x) for base in self.bases.values()])
+        if self.reach is not None:
+            predicted = np.clip(predicted, *self.reach)
         members = np.einsum("bknd,bd->knd", predicted, self.weights)
         scale = np.broadcast_to(self.scale, members.shape[1:])
         if self.log_scale is not None:
@@ -133,6 +139,8 @@ class LocationModel(NamedTuple):
             "scale": self.scale,
             "n_averaged": np.array(float(self.n_averaged)),
         }
+        if self.reach is not None:
+            arrays["reach"] = self.reach
         bases = self.bases if self.log_scale is None else self.bases | {_SCALE: self.log_scale}
         for name, base in bases.items():
             arrays |= {f"{name}/{key}": value for key, value in base.to_arrays().items()}
@@ -152,7 +160,11 @@ class LocationModel(NamedTuple):
         need_array(arrays, "n_averaged", ())
         if not np.all(arrays["scale"] > 0):
             raise ModelFileError("the scale of the location model in the file is not positive")
-        if len(arrays) != 3 + sum(map(len, grouped.values())) + len(scale or {}):
+        reach = arrays.get("reach")
+        if reach is not None:
+            need_array(arrays, "reach", (2, n_out))
+        n_arrays = 3 + (reach is not None) + sum(map(len, grouped.values())) + len(scale or {})
+        if len(arrays) != n_arrays:
             raise ModelFileError("the model file holds arrays that no location model has")
         bases: dict[str, Base] = {}
         for name in sorted(grouped):
@@ -162,7 +174,13 @@ class LocationModel(NamedTuple):
         if len(n_members) != 1 or not 1 <= n_averaged <= max(n_members):
             raise ModelFileError("the members of the location model in the file are not complete")
         log_scale = None if scale is None else Regressors.from_arrays(scale, n_in, 1)
-        return cls(bases, arrays["weights"], arrays["scale"], int(n_averaged), log_scale)
+        return cls(bases, arrays["weights"], arrays["scale"], int(n_averaged), log_scale, reach)
+
+
+def reach_of(y: np.ndarray) -> np.ndarray:
+    """The bounds (2, d) of predictions: beyond the training y (n, d) by as much as their range."""
+    low, high = y.min(axis=0).astype(np.float64), y.max(axis=0).astype(np.float64)
+    return np.stack([2.0 * low - high, 2.0 * high - low])
 
 
 #: The name of the base that gives log s(x), in a model file.
