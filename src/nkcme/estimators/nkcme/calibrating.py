@@ -23,8 +23,10 @@ from nkcme.distributions.spread_atoms import SpreadAtoms
 from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.tails import Tails
 from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit
+from nkcme.estimators.nkcme.fitted_model import member_spread
 from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.law_recipe import LawRecipe
+from nkcme.estimators.nkcme.novelty import Novelty
 from nkcme.estimators.training_data import Encoded
 
 #: Rows by which the shape of a law is chosen; more would not change the choice.
@@ -95,12 +97,15 @@ def fit_law(
        averaging all members changes, which no score of the training rows shows. ``always_map``
        keeps it in any case.
     4. The log odds of point masses on bounds are calibrated by logistic regression.
+    5. What is usual among the training rows says later which rows are new.
     """
     predicted = _held_out(fit, held_out) if held_out is not None else _out_of_fold(fit)
     law = _best(predicted, Law(fit.candidate.data.support), recipe)
     if always_map or held_out is None or _map_helps(predicted, law, recipe):
         law = replace(law, calibration=_fit_map(predicted, law, recipe))
-    return replace(law, support=_with_odds(predicted, law)) if law.support.reached else law
+    if law.support.reached:
+        law = replace(law, support=_with_odds(predicted, law))
+    return replace(law, novelty=_novelty(fit, recipe))
 
 
 def _held_out(fit: EnsembleFit, held_out: Encoded) -> Predicted:
@@ -211,6 +216,13 @@ def _map_helps(predicted: Predicted, law: Law, recipe: LawRecipe) -> bool:
         difference = scored_on.log_density(mapped) - scored_on.log_density(law)
         gain += float(difference @ scored_on.weight)
     return gain > 0.0
+
+
+def _novelty(fit: EnsembleFit, recipe: LawRecipe) -> Novelty:
+    data, location = fit.candidate.data, fit.candidate.location
+    some = data.rows(np.arange(len(data.x))[:: -(-len(data.x) // recipe.novelty.most_rows)])
+    at = None if location is None else location.model.at(some.x)
+    return Novelty.learn(some, member_spread(fit.ensemble, at, some.x), recipe.novelty)
 
 
 def _with_odds(predicted: Predicted, law: Law) -> Support:

@@ -61,6 +61,11 @@ class Ensemble(NamedTuple):
         """The weights (n_members, n, m) of each member."""
         return np.asarray(_each_weights(self.members, pad_rows(x)))[:, : len(x)]
 
+    def spread(self, x: np.ndarray) -> np.ndarray:
+        """The variance (n,) between the means that members predict for one output."""
+        means = np.asarray(_each_mean(self.members, pad_rows(x)), np.float64)[:, : len(x)]
+        return means.var(axis=0, ddof=1) if len(means) > 1 else np.zeros(len(x))
+
     def out_of_fold_weights(self, x: np.ndarray, folds: Folds) -> np.ndarray:
         """The weights (n_repeats, n, m) of each row by the members that did not train on it."""
 
@@ -98,6 +103,13 @@ def _mean_weights(members: NeuralEmbedding, x: Array) -> Array:
 def _each_weights(members: NeuralEmbedding, x: Array) -> Array:
     with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
         return jax.vmap(lambda member: member.weights(x))(members)
+
+
+@jax.jit
+def _each_mean(members: NeuralEmbedding, x: Array) -> Array:
+    weights = _each_weights(members, x)
+    locations = members.atoms.locations[:, None, :, 0]
+    return jnp.sum(weights * locations, axis=-1) / jnp.sum(weights, axis=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,27 +5,29 @@ A file is read by what it says: old versions, which lacked some entries, are rec
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from nkcme.calibration.calibration_map import CalibrationMap
 from nkcme.distributions.atom_covariances import need_covariances
-from nkcme.distributions.support import Support
-from nkcme.distributions.tails import MAX_SHAPE, TailParameters, Tails
-from nkcme.errors import ModelFileError, NkcmeError
+from nkcme.errors import ModelFileError
 from nkcme.estimators.gradient_trained import GradientTrainedEstimator
 from nkcme.estimators.nkcme.atom_placement import atom_shapes
 from nkcme.estimators.nkcme.embedding_network import NeuralEmbedding, Spec
 from nkcme.estimators.nkcme.ensemble import Ensemble
 from nkcme.estimators.nkcme.law import Law
+from nkcme.estimators.nkcme.law_files import (
+    CALIBRATION,
+    is_of_law,
+    law_arrays,
+    law_config,
+    law_from,
+)
 from nkcme.estimators.nkcme.location_model import LocationModel
 from nkcme.estimators.nkcme.parameters import has_center
 from nkcme.estimators.nkcme.recipe import Recipe
 from nkcme.estimators.saving import count_in_file
 from nkcme.networks import SpectralLinear
-from nkcme.training.named_arrays import need_array
 
 #: Parameters that earlier versions did not have. The first trained one network on an even grid.
 ABSENT_IN_OLD_FILES: dict[str, Any] = {
@@ -42,8 +44,6 @@ ABSENT_IN_OLD_FILES: dict[str, Any] = {
 # The names of arrays.
 _COVARIANCES = "model.atoms.spread"
 _LOCATION = "center/"
-_CALIBRATION = "recalibration"
-_PRIOR = "average_weights"
 
 
 def solution_arrays(location: LocationModel | None, law: Law) -> dict[str, np.ndarray]:
@@ -51,105 +51,13 @@ def solution_arrays(location: LocationModel | None, law: Law) -> dict[str, np.nd
     arrays: dict[str, np.ndarray] = {}
     if location is not None:
         arrays |= {f"{_LOCATION}{k}": v for k, v in location.to_arrays().items()}
-    if law.calibration is not None:
-        arrays[_CALIBRATION] = law.calibration.values
-    if law.prior is not None:
-        arrays[_PRIOR] = law.prior
-    return arrays
-
-
-def law_config(law: Law) -> dict[str, Any]:
-    """What else a file says of the law."""
-    support = asdict(law.support)
-    for bound in ("lower", "upper"):  # JSON has no infinity
-        support[bound] = support[bound] if np.isfinite(support[bound]) else None
-    return {
-        "support": support,
-        "prior_share": law.prior_share,
-        "smoothing": law.smoothing,
-        "overlap": law.overlap,
-        "tails": None if law.tails is None else [list(tail) for tail in law.tails],
-        "earlier": law.earlier,
-    }
-
-
-def law_from(config: dict[str, Any], arrays: dict[str, np.ndarray], n_atoms: int) -> Law:
-    """The law of a file; that of an earlier version has no tails and no support."""
-    calibration = calibration_from(arrays)
-    described = config.get("law")
-    if described is None:
-        return Law(calibration=calibration, earlier=True)
-    try:
-        support: dict[str, Any] = {
-            key: _as_tuple(value)
-            for key, value in described["support"].items()
-            if value is not None
-        }
-        tails = described["tails"]
-        law = Law(
-            Support(**support),
-            calibration,
-            arrays.get(_PRIOR),
-            float(described["prior_share"]),
-            float(described["smoothing"]),
-            float(described["overlap"]),
-            None if tails is None else Tails(*(TailParameters(*map(float, t)) for t in tails)),
-            bool(described["earlier"]),
-        )
-        _check_law(law, n_atoms)
-    except (KeyError, TypeError, ValueError, AttributeError, NkcmeError) as error:
-        raise ModelFileError(f"the law in the model file cannot be used: {error}") from error
-    return law
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
-
-
-def _check_law(law: Law, n_atoms: int) -> None:
-    """Raises ValueError where the numbers of a law make no distribution."""
-    numbers = [*(law.tails or ()), (law.prior_share, law.smoothing, law.overlap)]
-    if not all(np.all(np.isfinite(some)) for some in numbers):
-        raise ValueError("it holds numbers that are not finite")
-    if not (0 <= law.prior_share <= 1 and 0 <= law.overlap <= 1 and law.smoothing >= 0):
-        raise ValueError("a share is not between 0 and 1, or the smoothing is negative")
-    support = law.support
-    if not np.all(np.isfinite([*support.values, *np.ravel(support.odds), support.unseen])):
-        raise ValueError("its support holds numbers that are not finite")
-    if support.odds and np.shape(support.odds) != (len(support.reached), 2):
-        raise ValueError("its point masses have not one pair of odds each")
-    if not 0 <= support.unseen < 1:
-        raise ValueError("the probability of other values is not a share")
-    if law.prior is not None:
-        if law.prior.shape != (n_atoms,) or not np.all(law.prior >= 0):
-            raise ValueError("its average weights do not fit the atoms")
-        if not abs(law.prior.sum() - 1.0) < 1e-3:
-            raise ValueError("its average weights do not sum to one")
-    for tail in law.tails or ():
-        if not (0 <= tail.mass < 0.5 and tail.scale > 0 and 0 <= tail.shape <= MAX_SHAPE):
-            raise ValueError("its tails are none")
-    if np.any(np.diff(support.values) <= 0):
-        raise ValueError("its values are not in increasing order")
-    if not set(support.reached) <= {support.lower, support.upper}:
-        raise ValueError("its point masses are not at bounds")
-
-
-def calibration_from(arrays: dict[str, np.ndarray]) -> CalibrationMap | None:
-    """The calibration map of a file, if it has one."""
-    values = arrays.get(_CALIBRATION)
-    if values is None:
-        return None
-    need_array(arrays, _CALIBRATION, (len(np.atleast_1d(values)),))
-    try:
-        return CalibrationMap(values)
-    except NkcmeError as error:
-        raise ModelFileError(str(error)) from error
+    return arrays | law_arrays(law)
 
 
 def location_from(arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> LocationModel | None:
     """The location model of a file, if it has one."""
     own = {k.removeprefix(_LOCATION): v for k, v in arrays.items() if k.startswith(_LOCATION)}
-    if len(own) + (_CALIBRATION in arrays) + (_PRIOR in arrays) != len(arrays):
+    if len(own) + sum(map(is_of_law, arrays)) != len(arrays):
         raise ModelFileError("the model file holds arrays that this model does not have")
     return LocationModel.from_arrays(own, n_in, n_out) if own else None
 
@@ -232,15 +140,16 @@ class StoredEstimator(GradientTrainedEstimator):
 
     def _relearn(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._relearn(config, upgraded(config, arrays, self.n_outputs_))
-        self.law_ = law_from(config, self._law_arrays, len(Ensemble(self.model_).atoms))
+        sizes = (len(Ensemble(self.model_).atoms), self.encoder_.n_outputs)
+        self.law_ = law_from(config, self._law_arrays, *sizes)
         del self._law_arrays
         self._describe()
         check_model(self.model_, self.bandwidth_, self.center_, self.encoder_.n_outputs)
 
     def _accept_solution(self, solution: dict[str, np.ndarray]) -> None:
-        self._law_arrays = {k: v for k, v in solution.items() if k in (_CALIBRATION, _PRIOR)}
+        self._law_arrays = {k: v for k, v in solution.items() if is_of_law(k)}
         self.center_ = location_from(solution, self.encoder_.n_outputs, self.n_outputs_)
-        calibrated, located = _CALIBRATION in solution, self.center_ is not None
+        calibrated, located = CALIBRATION in solution, self.center_ is not None
         if self.recalibrate != "auto" and self.recalibrate != calibrated:
             raise ModelFileError("the model file and its parameters disagree on recalibration")
         without = has_center(self, "none")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nkcme.distributions.confined_embedding import LAW
 from nkcme.distributions.embedding import Embedding, summing_to_one
 from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit
 from nkcme.estimators.nkcme.law import Law
@@ -28,6 +29,10 @@ class FittedModel(NamedTuple):
         location, inputs = self._locate(x)
         weights = self._weights(self.ensemble.weights(inputs))
         units = self._units(location, weights)
+        if self.law.novelty is not None and self.reading == LAW:
+            spread = member_spread(self.ensemble, location, x)
+            added = self.law.novelty.variance(x, spread) * np.square(self.scaler.scale[0])
+            units = self.law.widened(weights, self.ensemble.atoms, *units, added)
         return self.law.embedding(self.ensemble, weights, *units, self.reading)
 
     def uncertainty(self, x: np.ndarray) -> Uncertainty:
@@ -71,6 +76,11 @@ class FittedModel(NamedTuple):
         narrowed = location.narrowed(np.square(deviation).reshape(location.mean.shape))
         mean = self.scaler.location + self.scaler.scale * location.mean
         return mean, self.scaler.scale * narrowed
+
+
+def member_spread(ensemble: Ensemble, location: Location | None, x: np.ndarray) -> np.ndarray:
+    """The variance (n,) of what members predict, in units of standardised y of one output."""
+    return ensemble.spread(x) if location is None else location.spread[:, 0]
 
 
 class TrainedModel(NamedTuple):

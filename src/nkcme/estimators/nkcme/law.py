@@ -12,6 +12,10 @@ from nkcme.distributions.embedding import Embedding, summing_to_one
 from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.tails import Tails
 from nkcme.estimators.nkcme.ensemble import Ensemble
+from nkcme.estimators.nkcme.novelty import Novelty
+
+#: Of a distribution that is widened, in units of the atoms: an atom has a width of its own.
+_LEAST_VARIANCE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +27,8 @@ class Law:
     2. Weights are smoothed over neighbouring atoms, by a normal distribution.
     3. The calibration map corrects cumulative probabilities.
     4. Atoms are spread over the gaps between them; beyond the outermost, tails follow.
-    5. All mass lies on the support of y.
+    5. Far from the training rows the law is wider, in proportion, around its mean.
+    6. All mass lies on the support of y.
 
     Attributes
     ----------
@@ -38,6 +43,8 @@ class Law:
         How far atoms reach; see `Embedding`.
     tails : Tails or None
         None where no rows were held out to learn them from.
+    novelty : Novelty or None
+        How new a row is; None where that was not learned.
     earlier : bool
         Whether the model is of an earlier version, which read its weights atomically.
     """
@@ -49,6 +56,7 @@ class Law:
     smoothing: float = 0.0
     overlap: float = 0.0
     tails: Tails | None = None
+    novelty: Novelty | None = None
     earlier: bool = False
 
     def weights(self, weights: np.ndarray, atoms: np.ndarray, reading: str) -> np.ndarray:
@@ -64,6 +72,23 @@ class Law:
         if self.calibration is None or reading == "law":
             return weights
         return self.calibration.of_weights(weights)
+
+    def widened(
+        self,
+        weights: np.ndarray,
+        atoms: np.ndarray,
+        location: np.ndarray,
+        scale: np.ndarray,
+        added_variance: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Location and scale (n, 1) of atoms with these weights (n, m), so that the distributions
+        keep their means and have this much more variance (n,)."""
+        eta = atoms[:, 0].astype(np.float64)
+        mean = (weights @ eta)[:, None]
+        variance = (weights @ np.square(eta))[:, None] - np.square(mean)
+        own = np.maximum(variance, _LEAST_VARIANCE) * np.square(scale)
+        factor = np.sqrt(1.0 + added_variance[:, None] / own)
+        return location + scale * mean * (1.0 - factor), factor * scale
 
     def embedding(
         self, ensemble: Ensemble, weights: np.ndarray, location: Any, scale: Any, reading: str

@@ -1,4 +1,4 @@
-"""The constants of the law of `NKCME`, and of finding the support of y."""
+"""The constants of the law of `NKCME`, of finding the support of y, and of new rows."""
 
 from __future__ import annotations
 
@@ -23,6 +23,24 @@ class SupportRecipe(Constants):
     mass_share: float = constant(0.01, "A point mass has at least this share of rows,", NOTHING)
     mass_ratio: float = constant(3.0, "this many times the rows of any other value,", NOTHING)
     least_mass_rows: int = constant(5, "and at least this many rows.", NOTHING)
+
+
+@dataclass(frozen=True, repr=False)
+class NoveltyRecipe(Constants):
+    """By how much distributions are widened far from the training rows."""
+
+    usual: float = constant(
+        0.99,
+        "Distances and disagreements up to this quantile of the training rows are usual.",
+        NOTHING,
+    )
+    spread_factor: float = constant(
+        4.0, "What an excess of the variance between members counts.", TABLES
+    )
+    variogram_factor: float = constant(2.0, "What an excess of the variogram of y counts.", TABLES)
+    most_rows: int = constant(5000, "Training rows that are looked at.", NOTHING)
+    most_centers: int = constant(200, "Cluster centres of their inputs,", NOTHING)
+    rows_per_center: int = constant(5, "and the least number of rows for each.", NOTHING)
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,6 +77,8 @@ class LawRecipe(Constants):
     calibration_beta_rows: tuple[float, ...] = constant(
         BETA_ROWS, "Pseudo-rows for a beta distribution; the likeliest number is used.", TABLES
     )
+
+    novelty: NoveltyRecipe = constant(NoveltyRecipe(), "See `NoveltyRecipe`.", TABLES)
 
     def n_held_out(self, n_rows: int) -> int:
         """How many rows of a table are held out from all training."""

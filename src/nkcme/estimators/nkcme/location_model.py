@@ -41,6 +41,7 @@ class Location(NamedTuple):
     variance_gain: np.ndarray  # (n, d), by how much averaging all of them lowers its square
     least_share: float  # the least share of the squared error that remains
     inputs: np.ndarray  # (n, p + ...): x, m(x) and the differences of the bases from it
+    spread: np.ndarray  # (n, d), the variance between the bases and between their members
 
     def narrowed(self, variance: np.ndarray) -> np.ndarray:
         """The scale (n, d) of an embedding with this variance (n, d).
@@ -102,6 +103,7 @@ class LocationModel(NamedTuple):
             variance_gain=gain * between,
             least_share=self.n_averaged / n_members,
             inputs=self.inputs(x, predicted.mean(axis=1)),
+            spread=_spread(predicted, members.mean(axis=0)),
         )
 
     def mean(self, predicted: np.ndarray) -> np.ndarray:
@@ -175,6 +177,16 @@ class LocationModel(NamedTuple):
             raise ModelFileError("the members of the location model in the file are not complete")
         log_scale = None if scale is None else Regressors.from_arrays(scale, n_in, 1)
         return cls(bases, arrays["weights"], arrays["scale"], int(n_averaged), log_scale, reach)
+
+
+def _spread(predicted: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The variance (n, d) around the mean (n, d) of predictions (n_bases, n_members, n, d).
+
+    Every base counts, used by the stack or not: each is a way to continue from the same rows.
+    """
+    between = np.square(predicted.mean(axis=1) - mean).mean(axis=0)
+    several = predicted.shape[1] > 1
+    return between + predicted.var(axis=1, ddof=1).mean(axis=0) if several else between
 
 
 def reach_of(y: np.ndarray) -> np.ndarray:

@@ -1,0 +1,130 @@
+"""How new a row is, and by how much the distribution of its y is widened for that.
+
+Far from the training rows the members of an ensemble were never tested. Two things show how wrong
+their mean can be there, in units of the variance of y:
+
+- how far the members are apart, beyond what is usual among the training rows;
+- how much y differs between training rows that are as far apart as the new row is from the nearest
+  of them: the variogram of geostatistics, half the mean squared difference at a distance.
+
+Where neither exceeds what is usual, nothing is widened.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import pairwise_distances_argmin_min
+
+from nkcme.errors import ModelFileError
+from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
+from nkcme.estimators.training_data import Encoded
+from nkcme.training.named_arrays import need_array
+
+#: Pairs of rows that a variogram is learned from, and points at which it is tabulated.
+_N_PAIRS, _N_TABULATED = 20_000, 21
+
+#: The farthest pairs, a twentieth, are too few for the end of a variogram.
+_FARTHEST = 0.95
+
+
+class Novelty(NamedTuple):
+    """What is usual among the training rows, in standardised units of x and y.
+
+    Attributes
+    ----------
+    centers : array (k, p)
+        Cluster centres of the training inputs; the distance of a row is that to the nearest.
+    distances, variogram : array (g,)
+        Half the mean squared difference of y at increasing distances; it never falls.
+    usual_distance, usual_spread : float
+        Distance and variance between members that few training rows exceed.
+    spread_factor, variogram_factor : float
+        How much an excess counts.
+    """
+
+    centers: np.ndarray
+    distances: np.ndarray
+    variogram: np.ndarray
+    usual_distance: float
+    usual_spread: float
+    spread_factor: float
+    variogram_factor: float
+
+    @classmethod
+    def learn(cls, data: Encoded, spread: np.ndarray, recipe: NoveltyRecipe) -> Novelty:
+        """From training rows with one output, and the variance (n,) between members at them."""
+        rng = np.random.default_rng(data.seed)
+        x, y = data.x, data.y[:, 0].astype(np.float64)
+        n_centers = int(np.clip(len(x) // recipe.rows_per_center, 1, recipe.most_centers))
+        clusters = KMeans(n_centers, n_init=1, max_iter=20, random_state=data.seed).fit(x)
+        centers = clusters.cluster_centers_.astype(np.float32)
+        # Outliers of y would hide how y changes with x.
+        y = np.clip(y, *np.quantile(y, [0.01, 0.99]))
+        i, j = rng.integers(0, len(x), (2, _N_PAIRS))
+        apart = np.linalg.norm(x[i] - x[j], axis=1).astype(np.float64)
+        rising = IsotonicRegression().fit(apart, 0.5 * np.square(y[i] - y[j]))
+        distances = np.quantile(apart, np.linspace(0.0, _FARTHEST, _N_TABULATED))
+        return cls(
+            centers,
+            distances,
+            rising.predict(distances),
+            float(np.quantile(_nearest(x, centers), recipe.usual)),
+            float(np.quantile(spread, recipe.usual)),
+            recipe.spread_factor,
+            recipe.variogram_factor,
+        )
+
+    def variance(self, x: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """What is added to the variance of standardised y at rows (n, p) with a variance (n,)
+        between members."""
+        reached = self._at(np.array([self.usual_distance]))
+        beyond = np.maximum(self._at(_nearest(x, self.centers)) - reached, 0.0)
+        excess = np.maximum(spread - self.usual_spread, 0.0)
+        return self.spread_factor * excess + self.variogram_factor * beyond
+
+    def to_config(self) -> dict[str, float]:
+        """The single numbers, for a model file."""
+        return {name: float(getattr(self, name)) for name in _NUMBERS}
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The arrays, for a model file."""
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def from_file(cls, config: Any, arrays: dict[str, np.ndarray], n_in: int) -> Novelty:
+        """From an untrusted file, for ``n_in`` encoded inputs."""
+        numbers = {name: float(config[name]) for name in _NUMBERS}
+        if not all(np.isfinite(value) and value >= 0 for value in numbers.values()):
+            raise ModelFileError("what is usual in the model file is negative or not finite")
+        if set(arrays) != set(_ARRAYS):
+            raise ModelFileError(f"the novelty of the model file must have {', '.join(_ARRAYS)}")
+        need_array(arrays, "centers", (len(arrays["centers"]), n_in))
+        n_points = len(np.atleast_1d(arrays["distances"]))
+        for name in ("distances", "variogram"):
+            need_array(arrays, name, (n_points,))
+            if np.any(np.diff(arrays[name]) < 0) or not n_points:
+                raise ModelFileError(f"the {name} in the model file do not rise")
+        centers, distances, variogram = (arrays[name] for name in _ARRAYS)
+        return cls(centers, distances, variogram, **numbers)
+
+    def _at(self, distance: np.ndarray) -> np.ndarray:
+        """The variogram, which grows in proportion to the distance beyond its last point."""
+        farther = np.maximum(distance / max(self.distances[-1], 1e-12), 1.0)
+        return farther * np.interp(distance, self.distances, self.variogram)
+
+
+#: The fields, by how a model file holds them.
+_ARRAYS = ("centers", "distances", "variogram")
+_NUMBERS = ("usual_distance", "usual_spread", "spread_factor", "variogram_factor")
+
+
+def _nearest(x: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """The distance (n,) of each row from the nearest centre."""
+    if not len(x):
+        return np.zeros(0)
+    distance: np.ndarray = pairwise_distances_argmin_min(x, centers)[1]
+    return distance.astype(np.float64)

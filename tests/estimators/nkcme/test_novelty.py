@@ -1,0 +1,119 @@
+"""How new rows are, and by how much their distributions are widened."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nkcme import NKCME, load
+from nkcme.errors import ModelFileError
+from nkcme.estimators.nkcme.law import Law
+from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
+from nkcme.estimators.nkcme.novelty import Novelty
+from nkcme.estimators.training_data import Encoded
+from nkcme.tables.target import TargetScaler
+from support.tiny_estimators import small_recipe
+
+RECIPE = NoveltyRecipe()
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def training_data(x, y):
+    scaler = TargetScaler(np.zeros(1), np.ones(1))
+    columns = (x.astype(np.float32), y[:, None].astype(np.float32), np.ones(len(x)))
+    return Encoded(*columns, None, None, len(x), 0, scaler)
+
+
+@pytest.fixture
+def line(rng):
+    """y = 2 x for x in a square, the second input without effect: a variogram of E (2 dx)^2 / 2."""
+    x = rng.uniform(-1, 1, (2000, 2))
+    return Novelty.learn(training_data(x, 2.0 * x[:, 0]), np.full(2000, 0.5), RECIPE)
+
+
+def test_the_variogram_is_half_the_mean_squared_difference_of_y(line):
+    """Of the squared distance h^2 the effective input has half, on average: 4 h^2 / 2 / 2."""
+    near = line.distances < 1.0
+    np.testing.assert_allclose(line.variogram[near], np.square(line.distances[near]), atol=0.1)
+    assert np.all(np.diff(line.variogram) >= 0)
+
+
+def test_usual_rows_are_not_widened_and_distant_ones_more_and_more(line, rng):
+    inside = rng.uniform(-0.9, 0.9, (500, 2)).astype(np.float32)
+    spread = np.full(500, 0.5)
+    added = line.variance(inside, spread)
+    assert np.mean(added > 0) < 0.1
+    assert added.max() < 0.05  # of a variance of 4/3
+    away = np.array([[x, 0.0] for x in (1.5, 2.0, 3.0, 30.0)], np.float32)
+    added = line.variance(away, np.full(4, 0.5))
+    assert np.all(np.diff(added) > 0)
+    assert added[0] > 0.1
+    assert added[-1] > 5 * added[-2]  # beyond the last pair the variogram goes on growing
+
+
+def test_members_that_are_unusually_far_apart_widen_by_their_excess(line):
+    x = np.zeros((2, 2), np.float32)
+    np.testing.assert_allclose(
+        line.variance(x, np.array([0.5, 0.8])), [0.0, RECIPE.spread_factor * 0.3]
+    )
+
+
+def test_a_widened_distribution_keeps_its_mean_and_gains_the_variance(rng):
+    atoms = np.array([[-1.0], [0.5], [2.0]])
+    weights = rng.dirichlet(np.ones(3), size=4)
+    location, scale = rng.normal(size=(4, 1)), np.full((4, 1), 3.0)
+    added = np.array([0.0, 0.1, 5.0, 100.0])
+    to, wider = Law().widened(weights, atoms, location, scale, added)
+
+    def moments(location, scale):
+        values = location + scale * atoms[:, 0]
+        mean = np.sum(weights * values, axis=1)
+        return mean, np.sum(weights * np.square(values - mean[:, None]), axis=1)
+
+    before, after = moments(location, scale), moments(to, wider)
+    np.testing.assert_allclose(after[0], before[0])
+    np.testing.assert_allclose(after[1], before[1] + added)
+    assert to[0] == location[0]  # without rounding
+    assert wider[0] == scale[0]
+
+
+@pytest.mark.parametrize("center", ["none", "mean"])
+def test_intervals_are_wider_outside_the_training_rows_and_survive_a_file(center, rng, tmp_path):
+    X = rng.uniform(-1, 1, (300, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=300)
+    recipe = small_recipe(steps=300, n_repeats=1, n_folds=3)
+    model = NKCME(center=center, recipe=recipe, standardize=True, random_state=0).fit(X, y)
+    inside, outside = np.array([[0.0, 0.0]]), np.array([[4.0, -4.0]])
+
+    def widths(model):
+        low, high = model.predict_interval(np.r_[inside, outside]).T
+        return high - low
+
+    with_novelty = widths(model)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(widths(load(tmp_path / "model")), with_novelty)
+    model.law_ = replace(model.law_, novelty=None)
+    without = widths(model)
+    assert with_novelty[0] == without[0]
+    assert with_novelty[1] > 1.5 * without[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("usual_spread", -1.0),
+        ("usual_distance", float("nan")),
+        ("centers", np.zeros((3, 5))),
+        ("variogram", np.arange(21.0)[::-1]),
+        ("distances", np.arange(20.0)),
+    ],
+)
+def test_a_damaged_description_is_refused(line, name, value):
+    config, arrays = line.to_config(), line.to_arrays()
+    (config if name in config else arrays)[name] = value
+    with pytest.raises(ModelFileError):
+        Novelty.from_file(config, arrays, 2)
