@@ -48,7 +48,7 @@ def score(y: np.ndarray, predicted: Predicted) -> dict[str, Any]:
     }
     if predicted.pit is not None:
         bins = np.array([_within(predicted.pit, k / 10, (k + 1) / 10).sum() for k in range(10)])
-        shares = interval_shares(predicted.pit)
+        shares |= interval_shares(predicted.pit)
     return {
         "metrics": {
             "crps": float(predicted.crps.mean()),

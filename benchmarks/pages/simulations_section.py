@@ -12,6 +12,9 @@ from benchmarks.pages import text
 from benchmarks.pages.markdown import table, unfinished
 from benchmarks.pages.summary import Summary
 
+#: Smaller percentages are rounding errors of a sum of probabilities.
+_ROUNDING = 1e-9
+
 _COVERAGES = ("coverage_50", "coverage", "coverage_99")
 
 
@@ -90,9 +93,11 @@ def _mean(summary: Summary, metric: str) -> str:
 
 
 def _largest(summary: Summary, metric: str) -> str:
-    """The largest of all runs; empty where the design has no such score."""
+    """The largest percentage of all runs; empty where the design has no such score."""
     values = [v for row in summary.rows if (v := row["metrics"][metric]) is not None]
-    return f"{max(values):.2g}" if values else ""
+    if not values:
+        return ""
+    return f"{max(values):.3g}" if max(values) > _ROUNDING else "0"
 
 
 def _worst_point_mass(summary: Summary) -> tuple[str, str, str]:

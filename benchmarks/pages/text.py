@@ -155,11 +155,11 @@ law itself, scored on the same rows."""
 SIMULATED_SUPPORT = """\
 Amounts with many zeros, counts, 0/1, shares, prices, eleven grades, and values cut off at a cap.
 *outside the bounds* is the predicted probability below the lowest or above the highest possible
-value; *between values* is that between separate ones (whole numbers, cents, grades). Both are the
-largest of any test row. *bias* is the mean predicted minus the mean true probability of a point
-mass, in percentage points, for the value where it is largest; *error* is the mean of the absolute
-difference in each row. A prediction that follows the share of the value in the training rows has a
-bias with the standard deviation *noise*."""
+value; *between values* is that between separate ones (whole numbers, cents, grades), which is all
+of it where the prediction is continuous. Both are the largest of any test row. *bias* is the mean
+predicted minus the mean true probability of a point mass, in percentage points, for the value where
+it is largest; *error* is the mean of the absolute difference in each row. A prediction that follows
+the share of the value in the training rows has a bias with the standard deviation *noise*."""
 
 SIMULATED_SHIFT = """\
 Test rows where no training row is: one input beyond its range (`beyond-range`), a ball of inputs
