@@ -37,6 +37,7 @@ def add_to(app: typer.Typer) -> None:
         (toy, "toy --quick"),
         (uci, "uci --sets boston,energy --methods nkcme,mdn"),
         (tables, "tables data/houses.csv --target price --peers"),
+        (simulations, "simulations --designs counts,gap --runs 1"),
         (outputs, "outputs --sets ring --seeds 2"),
         (scaling, "scaling --sets 1000,10000"),
         (rl, "rl --envs CartPole-v1 --agents fuse,dqn"),
@@ -169,6 +170,50 @@ def tables(
     usual = [*table_specs.USUAL_METHODS, *(PEERS if peers else ())]
     names = ",".join(file.name for file in files)
     _run(cells, rows, methods or ",".join(usual), names, folds)
+
+
+def simulations(
+    designs: Annotated[
+        str,
+        typer.Option(
+            "--designs",
+            metavar="NAMES",
+            help="Only these designs or families (support, shift, branches), comma-separated.",
+            show_default="all",
+        ),
+    ] = "",
+    methods: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Only these methods, comma-separated.",
+            show_default="nkcme,nkcme-quick",
+        ),
+    ] = "",
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            "--runs",
+            "--seeds",
+            metavar="N",
+            min=1,
+            help="Only the first N seeds.",
+            show_default="5",
+        ),
+    ] = None,
+    rows: RowsPath = _ROWS,
+) -> None:
+    """Score predictions on simulated tables with known truth.
+
+    The designs have a bounded or discrete y (support), test rows outside the training range
+    (shift), and sharp crossing branches (branches). A stopped benchmark continues where it was
+    stopped, as with toy.
+    """
+    from benchmarks.experiments import simulation_specs
+
+    chosen = methods or ",".join(simulation_specs.USUAL_METHODS)
+    names = ",".join(simulation_specs.named_designs(_names(designs)))
+    _run(simulation_specs.simulation_cells(), rows, chosen, names, runs)
 
 
 def outputs(

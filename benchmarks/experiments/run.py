@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.experiments import rl_specs, specs, table_specs
+from benchmarks.experiments import rl_specs, simulation_specs, specs, table_specs
 from benchmarks.experiments.cell import Cell
 from benchmarks.experiments.paper import PAPER_METRICS, published
 from benchmarks.experiments.protocols import perform
@@ -115,6 +115,8 @@ def _metrics(cell: Cell) -> tuple[str, ...]:
         return tuple(specs.OUTPUTS_TITLES)
     if cell.experiment == table_specs.EXPERIMENT:
         return table_specs.METRICS
+    if cell.experiment == simulation_specs.EXPERIMENT:
+        return simulation_specs.progress_metrics(cell)
     return PAPER_METRICS.get(cell.experiment, ("fit_seconds", "predict_seconds"))
 
 

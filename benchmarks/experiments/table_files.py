@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nkcme.errors import NkcmeError, TableError
-from nkcme.tables.files import read_table, split_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,6 +142,9 @@ def _targets(folder: Path) -> dict[str, str]:
 
 def load_table(file: TableFile, n_shuffled: int) -> FoldedTable:
     """The table of a file; without a column of folds it is split into ``n_shuffled`` folds."""
+    # Imports pandas, which experiments without files do not need.
+    from nkcme.tables.files import read_table, split_target
+
     frame = read_table(file.path)
     if FOLD in frame.columns and file.target != FOLD:
         folds = _numbered_folds(file.path, frame.pop(FOLD))

@@ -48,9 +48,7 @@ def score(y: np.ndarray, predicted: Predicted) -> dict[str, Any]:
     }
     if predicted.pit is not None:
         bins = np.array([_within(predicted.pit, k / 10, (k + 1) / 10).sum() for k in range(10)])
-        shares = {
-            name: float(_within(predicted.pit, *ends).mean()) for name, ends in INTERVALS.items()
-        }
+        shares |= interval_shares(predicted.pit)
     return {
         "metrics": {
             "crps": float(predicted.crps.mean()),
@@ -64,6 +62,11 @@ def score(y: np.ndarray, predicted: Predicted) -> dict[str, Any]:
         },
         "bins": bins.round(6).tolist(),
     }
+
+
+def interval_shares(pit: np.ndarray) -> dict[str, float]:
+    """The coverages of `INTERVALS` from a `Predicted.pit`."""
+    return {name: float(_within(pit, *ends).mean()) for name, ends in INTERVALS.items()}
 
 
 def _within(pit: np.ndarray, low: float, high: float) -> np.ndarray:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.experiments import rl_specs, specs, table_specs
+from benchmarks.experiments import rl_specs, simulation_specs, specs, table_specs
 from benchmarks.experiments.cell import ON_REQUEST, Cell
 from benchmarks.experiments.methods import METHODS, PEERS
 from benchmarks.experiments.paper import PAPER_METRICS, TITLES
 from benchmarks.experiments.rows import Rows
-from benchmarks.pages import peers_section, rl_section, tables_section, text
+from benchmarks.pages import peers_section, rl_section, simulations_section, tables_section, text
 from benchmarks.pages.markdown import figures, signed, table, table_or_note, unfinished
 from benchmarks.pages.summary import BETTER, WITHIN, WORSE, Summary, sources, summarise
 from benchmarks.pages.tables import (
@@ -45,6 +45,7 @@ def page(rows: Rows, causes: dict[str, str], pictures: dict[str, str]) -> str:
     peers = summarise(specs.peer_cells(), rows)
     agents = rl_section.summaries(rows)
     other_tables = summarise(table_specs.recorded_cells(rows), rows)
+    simulations = summarise(simulation_specs.simulation_cells(), rows)
     tables = [*toy, *uci]
     parts = [
         text.HEAD,
@@ -68,6 +69,7 @@ def page(rows: Rows, causes: dict[str, str], pictures: dict[str, str]) -> str:
         *figures(pictures, "rmse"),
         *peers_section.section(uci, peers),
         *tables_section.section(other_tables),
+        *simulations_section.section(simulations),
         "## Worse than the paper",
         _worse(tables, causes),
         "## Missing",
@@ -100,7 +102,9 @@ def page(rows: Rows, causes: dict[str, str], pictures: dict[str, str]) -> str:
         _year(year),
         *rl_section.section(agents, pictures),
         "## Where the numbers come from",
-        _sources([*tables, *peers, *other_tables, *outputs, *scaling, *year, *agents]),
+        _sources(
+            [*tables, *peers, *other_tables, *simulations, *outputs, *scaling, *year, *agents]
+        ),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -123,6 +127,8 @@ def result_text(cells: Sequence[Cell], rows: Rows) -> str:
             parts.append(outputs_table(found))
         elif experiment == table_specs.EXPERIMENT:
             parts.append(tables_section.scores_table(found))
+        elif experiment == simulation_specs.EXPERIMENT:
+            parts.append(simulations_section.scores_tables(found))
         else:
             ours = [s for s in found if s.cell.method not in PEERS]
             parts += [paper_table(ours, metric) for metric in PAPER_METRICS[experiment] if ours]

@@ -9,8 +9,8 @@ HEAD = """\
 
 Every method of the paper on every data set of the paper, with the same data, folds, training
 engine and metrics. `python -m benchmarks page` writes this page from the rows in
-`results/bench/`, which the commands `toy`, `uci`, `tables`, `outputs`, `scaling` and `rl` add
-to. Do not edit it by hand.
+`results/bench/`, which the commands `toy`, `uci`, `tables`, `simulations`, `outputs`, `scaling`
+and `rl` add to. Do not edit it by hand.
 
 - *ours* is the mean ± standard deviation over seeds or folds; *paper* is the number that the
   paper prints.
@@ -146,6 +146,33 @@ normal distributions, of up to 2,000 trees with early stopping. CatBoost (1,000 
 quantile-forest has 500 trees; they have no density, and their CRPS is twice the average pinball
 loss of 200 quantiles. Treeffuser is scored by 50 draws: too few for its 99 % interval, and its CRPS
 is the unbiased estimate. All of them ran on one thread."""
+
+SIMULATIONS = """\
+Tables that were generated with a known law of y at every x, run by `python -m benchmarks
+simulations`: 3,000 to 6,000 training rows, 2,000 test rows, means over seeds. *perfect* is the true
+law itself, scored on the same rows."""
+
+SIMULATED_SUPPORT = """\
+Amounts with many zeros, counts, 0/1, shares, prices, eleven grades, and values cut off at a cap.
+*outside the bounds* is the predicted probability below the lowest or above the highest possible
+value; *between values* is that between separate ones (whole numbers, cents, grades), which is all
+of it where the prediction is continuous. Both are the largest of any test row. *bias* is the mean
+predicted minus the mean true probability of a point mass, in percentage points, for the value where
+it is largest; *error* is the mean of the absolute difference in each row. A prediction that follows
+the share of the value in the training rows has a bias with the standard deviation *noise*."""
+
+SIMULATED_SHIFT = """\
+Test rows where no training row is: one input beyond its range (`beyond-range`), a ball of inputs
+without training rows (`gap`), two correlated inputs with the opposite correlation
+(`new-combination`), and three inputs moved by two and more standard deviations (`moved-inputs`).
+Coverages of central intervals and the mean width of the 90 % interval, on these rows and on new
+rows like the training rows."""
+
+SIMULATED_BRANCHES = """\
+Three to five narrow branches that cross each other, over one input (lines, waves) or two
+(surfaces); the noise is a twentieth of the standard deviation of y. WAS1 is scored as on the toy
+data, with 50 true samples at 1,000 inputs; *perfect model* is that of the true quantiles, and
+*ratio* the first divided by the second."""
 
 RL = """\
 The paper's two figures, run by `python -m benchmarks rl`: 500,000 steps, with one evaluation

@@ -11,8 +11,8 @@ from nkcme.estimators import ESTIMATORS
 from support import fake_bench
 
 COMMANDS = [
-    "toy", "uci", "tables", "outputs", "scaling", "rl", "page", "speed", "rl-speed", "table-sizes",
-    "small-tables", "risk", "figures",
+    "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed", "rl-speed",
+    "table-sizes", "small-tables", "risk", "figures",
 ]  # fmt: skip
 
 
@@ -65,6 +65,8 @@ def test_seeds_limits_the_runs(tiny_cells, tmp_path):
         (["uci", "--methods", "ngboost"], "there is no method 'ngboost'"),  # without --peers
         (["tables"], "set NKCME_TABLES"),
         (["tables", "nowhere"], "nowhere is no CSV file"),
+        (["simulations", "--designs", "moon"], "zero-inflated, counts"),
+        (["simulations", "--methods", "ngboost"], "there is no method 'ngboost'"),
         (["outputs", "--sets", "moon"], "ring, banana, mixture"),
         (["rl", "--agents", "nothing"], "nothing"),
         (["rl", "--envs", "nothing"], "nothing"),

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.experiments.cell import Cell
-from benchmarks.experiments.protocols import agents, outputs, scaling, tables, toy, uci
+from benchmarks.experiments.protocols import (
+    agents,
+    outputs,
+    scaling,
+    simulations,
+    tables,
+    toy,
+    uci,
+)
 from benchmarks.experiments.protocols.fitting import Outcome
 
 _PERFORMERS = {
@@ -14,6 +22,7 @@ _PERFORMERS = {
     "outputs": outputs.perform,
     "uci": uci.perform,
     "tables": tables.perform,
+    "simulations": simulations.perform,
     "scaling": scaling.perform,
     "year": scaling.perform_year,
     "rl": agents.perform,

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.experiments import paper, peer_program, rl_specs, specs, table_specs
+from benchmarks.experiments import (
+    paper,
+    peer_program,
+    rl_specs,
+    simulation_specs,
+    specs,
+    table_specs,
+)
 from benchmarks.experiments.methods import METHODS, PEERS
 from benchmarks.experiments.rows import Rows
 from benchmarks.pages.summary import sources, summarise
@@ -44,7 +51,8 @@ def test_every_row_in_results_belongs_to_a_cell_and_is_read():
     """
     notes = []
     rows = Rows(RESULTS, notes.append)
-    every = [*every_cell(), *table_specs.recorded_cells(rows)]
+    simulations = simulation_specs.simulation_cells()
+    every = [*every_cell(), *simulations, *table_specs.recorded_cells(rows)]
     cells = {(c.experiment, c.name): c for c in every}
     files = sorted(RESULTS.rglob("*.jsonl"))
     assert len(files) > 200
