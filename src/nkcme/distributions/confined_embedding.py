@@ -14,15 +14,13 @@ from nkcme.distributions.readings import OneOutputReading
 from nkcme.distributions.rounded import Rounded
 from nkcme.distributions.support import Support
 from nkcme.distributions.tails import Tails
+from nkcme.distributions.whole_numbers import WholeNumbers
 
 #: The name of the reading.
 LAW = "law"
 
 #: Atoms nearer to a bound than this, in standard units, lie on it.
 SAME_PLACE = 1e-5
-
-#: Whole numbers that predictions are expected to span, for the size of blocks.
-_WHOLE_NUMBERS = 1000
 
 #: Points per row whose density or probability is computed together.
 _BLOCK_POINTS = 256
@@ -56,7 +54,7 @@ class ConfinedEmbedding(HilbertSpaceElement):
     def _has_law(self) -> bool:
         return self.reading == LAW
 
-    def _law(self) -> PiecewiseUniform | Rounded:
+    def _law(self) -> PiecewiseUniform | Rounded | WholeNumbers:
         """The distribution of each row: calibrated, with its tails, on the support."""
         reader, scale = self._one_output, np.broadcast_to(self.scale, (self.n_rows, 1))
         edges = self.location + scale * reader.edges
@@ -74,8 +72,7 @@ class ConfinedEmbedding(HilbertSpaceElement):
     def _by_law(self, f: Any, *arrays: np.ndarray) -> np.ndarray:
         """f(law, *arrays), in blocks of rows."""
         own = sum(a[0].size for a in arrays if len(a))
-        n_values = len(self.support.values) or (_WHOLE_NUMBERS if self.support.integer else 0)
-        numbers = 8 * (self._one_output.table_size + 2 * n_values + own)
+        numbers = 8 * (self._one_output.table_size + 2 * len(self.support.values) + own)
         return self._map_rows(lambda e, *a: f(e._law(), *a), *arrays, numbers_per_row=numbers)
 
     def _law_at(self, name: str, y: np.ndarray) -> np.ndarray:

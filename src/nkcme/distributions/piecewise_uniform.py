@@ -63,10 +63,22 @@ class PiecewiseUniform(Distribution):
 
     def probability(self, y: np.ndarray, *, inclusive: bool) -> np.ndarray:
         """P(Y <= y), or P(Y < y) unless ``inclusive``, at points (n_rows, m)."""
-        j, n = self._last_edge(y, inclusive), self.edges.shape[1]
+        j, n = _last_below(self.edges, y, inclusive), self.edges.shape[1]
         value = self._interpolated(y, np.clip(j, 0, n - 2))
-        value = np.where(j < 0, _mass_beyond(self.lower, self.edges[:, :1] - y), value)
-        return np.where(j == n - 1, 1.0 - _mass_beyond(self.upper, y - self.edges[:, -1:]), value)
+        # Few points are beyond the edges.
+        rows, columns = np.nonzero(j < 0)
+        value[rows, columns] = self._mass_below(rows, y[rows, columns])
+        rows, columns = np.nonzero(j == n - 1)
+        value[rows, columns] = 1.0 - self._mass_above(rows, y[rows, columns])
+        return value
+
+    def probability_between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """P(a < Y <= b) at points (n_rows, m), in the upper tail without cancellation."""
+        value = self.probability(b, inclusive=True) - self.probability(a, inclusive=True)
+        rows, columns = np.nonzero(a >= self.edges[:, -1:])
+        ends = (self._mass_above(rows, point[rows, columns]) for point in (a, b))
+        value[rows, columns] = np.subtract(*ends)
+        return value
 
     def _pmf(self, y: np.ndarray) -> np.ndarray:
         points = self._points(y)
@@ -80,12 +92,11 @@ class PiecewiseUniform(Distribution):
         points, jump = self._points(y), self._pmf(y)
         first, last = self.edges[:, :1], self.edges[:, -1:]
         n = self.edges.shape[1]
-        j = np.clip(self._last_edge(points, True), 0, n - 2)
+        j = np.clip(_last_below(self.edges, points, True), 0, n - 2)
         # On the last edge the density is that of the bin before it.
-        at = [
-            np.take_along_axis(a, j + i, axis=1) for a in (self.edges, self.below) for i in (0, 1)
-        ]
-        width, mass = at[1] - at[0], at[3] - at[2]
+        left, right = _beside(self.edges, j)
+        low, high = _beside(self.below, j)
+        width, mass = right - left, high - low
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value = np.where(width > 0, np.log(mass) - np.log(width), -np.inf)
             value = np.where((points < first) | (points > last), -np.inf, value)
@@ -102,13 +113,9 @@ class PiecewiseUniform(Distribution):
 
     def quantiles(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows, m)."""
-        n_rows, g = self.edges.shape
-        # Concatenated rows, each shifted by its number, are one sorted sequence to search.
-        lift = np.arange(n_rows)[:, None]
-        position = np.searchsorted((self.below + lift).ravel(), (q + lift).ravel(), "left")
-        j = np.clip(position.reshape(q.shape) - lift * g - 1, 0, g - 2)
-        left, right = (np.take_along_axis(self.edges, j + i, axis=1) for i in (0, 1))
-        low, high = (np.take_along_axis(self.below, j + i, axis=1) for i in (0, 1))
+        j = np.clip(_last_below(self.below, q, False), 0, self.edges.shape[1] - 2)
+        left, right = _beside(self.edges, j)
+        low, high = _beside(self.below, j)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(high > low, (q - low) / (high - low), 0.0)
         value = np.minimum(left + np.clip(share, 0.0, 1.0) * (right - left), right)
@@ -182,10 +189,10 @@ class PiecewiseUniform(Distribution):
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         inside = np.clip(y, self.edges[:, 0], self.edges[:, -1])[:, None]
-        j = np.clip(self._last_edge(inside, True), 0, self.edges.shape[1] - 2)
+        j = np.clip(_last_below(self.edges, inside, True), 0, self.edges.shape[1] - 2)
         at_y = self._interpolated(inside, j)
-        left, right = (np.take_along_axis(self.edges, j + i, axis=1) for i in (0, 1))
-        low, high = (np.take_along_axis(self.below, j + i, axis=1) for i in (0, 1))
+        left, right = _beside(self.edges, j)
+        low, high = _beside(self.below, j)
         score = square_integral(inside - left, low, at_y)
         score += square_integral(right - inside, 1.0 - at_y, 1.0 - high)
         width, start, end = np.diff(self.edges, axis=1), self.below[:, :-1], self.below[:, 1:]
@@ -217,22 +224,21 @@ class PiecewiseUniform(Distribution):
     def _points(self, y: np.ndarray) -> np.ndarray:
         return np.broadcast_to(y[..., 0], (self.n_rows, y.shape[1]))
 
-    def _last_edge(self, y: np.ndarray, inclusive: bool) -> np.ndarray:
-        """The last j with edges[j] <= y, or < y unless ``inclusive``; -1 if there is none."""
-        n = self.edges.shape[1]
-        found = np.full(y.shape, -1)
-        step = 1 << (n - 1).bit_length()
-        while step:
-            ahead = np.minimum(found + step, n - 1)
-            edge = np.take_along_axis(self.edges, ahead, axis=1)
-            passed = edge <= y if inclusive else edge < y
-            found = np.where(passed & (found + step < n), ahead, found)
-            step //= 2
-        return found
+    def _mass_below(self, rows: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """P(Y < y) of these rows, for y (m,) below their first edges."""
+        if self.lower is None:
+            return np.zeros(len(rows))
+        return self.lower[rows].mass_beyond(self.edges[rows, 0] - y)
+
+    def _mass_above(self, rows: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """P(Y > y) of these rows, for y (m,) above their last edges."""
+        if self.upper is None:
+            return np.zeros(len(rows))
+        return self.upper[rows].mass_beyond(y - self.edges[rows, -1])
 
     def _interpolated(self, y: np.ndarray, j: np.ndarray) -> np.ndarray:
-        left, right = (np.take_along_axis(self.edges, j + i, axis=1) for i in (0, 1))
-        low, high = (np.take_along_axis(self.below, j + i, axis=1) for i in (0, 1))
+        left, right = _beside(self.edges, j)
+        low, high = _beside(self.below, j)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(right > left, (y - left) / (right - left), 1.0)
         return low + np.clip(share, 0.0, 1.0) * (high - low)
@@ -242,11 +248,33 @@ class PiecewiseUniform(Distribution):
 _LEAST_JUMP = 1e-12
 
 
-def _mass_beyond(tail: Tail | None, t: np.ndarray) -> np.ndarray:
-    """The probability of a value further than t (n_rows, m) beyond the edge of a tail."""
-    if tail is None:
-        return np.zeros_like(t)
-    return tail.mass[:, None] * tail.survival(np.maximum(t, 0.0))
+#: Up to as many points per row one search over all rows is faster than one search for each row.
+_FEW_POINTS = 4
+
+
+def _last_below(table: np.ndarray, y: np.ndarray, inclusive: bool) -> np.ndarray:
+    """The last column j (n_rows, m) with table[j] < y, or <= y if ``inclusive``; -1 for none."""
+    if y.shape[1] > _FEW_POINTS:
+        found, side = np.empty(y.shape, np.intp), "right" if inclusive else "left"
+        for place, row, points in zip(found, table, y, strict=True):
+            place[:] = row.searchsorted(points, side)
+        return found - 1
+    n = table.shape[1]
+    found = np.full(y.shape, -1)
+    step = 1 << (n - 1).bit_length()
+    while step:
+        ahead = np.minimum(found + step, n - 1)
+        value = np.take_along_axis(table, ahead, axis=1)
+        passed = value <= y if inclusive else value < y
+        found = np.where(passed & (found + step < n), ahead, found)
+        step //= 2
+    return found
+
+
+def _beside(table: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of the table in the columns j and j + 1, (n_rows, m) each."""
+    flat, place = table.ravel(), j + table.shape[1] * np.arange(len(table))[:, None]
+    return flat[place], flat[place + 1]
 
 
 def square_integral(width: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -19,8 +19,8 @@ _TAIL_SPAN = 0.05
 class Rounded(Distribution):
     """A continuous law, rounded to the nearest of some values.
 
-    Probabilities of points need only the continuous law beside these points. Moments, modes and
-    scores need the probabilities of all values, `_whole`.
+    Probabilities of points need only the continuous law beside these points. Moments and scores
+    need the probabilities of all values, `_whole`.
 
     Parameters
     ----------
@@ -55,20 +55,28 @@ class Rounded(Distribution):
         return np.concatenate([[-np.inf], between, [np.inf]])
 
     @cached_property
+    def _steps(self) -> np.ndarray:
+        """What a fully rounded law has below each value, and below infinity: (n_rows, k + 1)."""
+        inner = np.broadcast_to(self._middles[1:-1], (self.n_rows, len(self.values) - 1))
+        steps = np.zeros((self.n_rows, len(self.values) + 1))
+        steps[:, 1:-1] = self.law.probability(inner, inclusive=True)
+        steps[:, -1] = 1.0
+        return steps
+
+    @property
+    def _masses(self) -> np.ndarray:
+        """The probability of each value."""
+        return (1.0 - self.unseen) * np.diff(self._steps, axis=1)
+
+    @cached_property
     def _whole(self) -> PiecewiseUniform:
         """The same law as edges with jumps at all values."""
-        k = len(self.values)
-        inner = np.broadcast_to(self._middles[1:-1], (self.n_rows, k - 1))
-        ends = (np.zeros((self.n_rows, 1)), np.ones((self.n_rows, 1)))
-        steps = np.concatenate(
-            [ends[0], self.law.probability(inner, inclusive=True), ends[1]], axis=1
-        )
-        below = np.repeat(steps, 2, axis=1)[:, 1:-1]
+        below = np.repeat(self._steps, 2, axis=1)[:, 1:-1]
         edges = np.broadcast_to(np.repeat(self.values, 2), below.shape)
         if not self.unseen:
             return PiecewiseUniform(edges, below)
         at_values = self.law.probability(
-            np.broadcast_to(self.values, (self.n_rows, k)), inclusive=True
+            np.broadcast_to(self.values, (self.n_rows, len(self.values))), inclusive=True
         )
         at_edges = np.repeat(at_values, 2, axis=1)
         span = np.full(self.n_rows, _TAIL_SPAN * max(self.values[-1] - self.values[0], 1e-300))
@@ -131,10 +139,12 @@ class Rounded(Distribution):
         return self._whole._std()
 
     def _mode(self) -> np.ndarray:
-        return self._whole._mode()
+        return self.values[self._masses.argmax(axis=1)][:, None]
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return self._whole._crps(y)
 
     def _point_masses(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._whole._point_masses()
+        masses = self._masses
+        possible = masses.any(axis=0)
+        return self.values[possible], masses[:, possible]

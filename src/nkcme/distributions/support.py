@@ -11,10 +11,8 @@ from scipy.special import expit, logit
 from nkcme.distributions.piecewise_uniform import PiecewiseUniform
 from nkcme.distributions.rounded import Rounded
 from nkcme.distributions.tails import Tail
+from nkcme.distributions.whole_numbers import WholeNumbers
 from nkcme.errors import NkcmeError
-
-#: The most values of a discrete support.
-MAX_VALUES = 100_000
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Support:
         near = np.abs(y - nearest) <= 1e-6 * scale + 1e-6 * np.abs(y)
         return np.where(near | bool(self.values), nearest, np.clip(y, self.lower, self.upper))
 
-    def restrict(self, law: PiecewiseUniform) -> PiecewiseUniform | Rounded:
+    def restrict(self, law: PiecewiseUniform) -> PiecewiseUniform | Rounded | WholeNumbers:
         """The law with all of its mass on the support.
 
         Of separate values each gets the mass nearest to it. Mass beyond a bound that y reaches lies
@@ -105,8 +103,10 @@ class Support:
         """
         if self.is_everything:
             return law
-        if self.is_discrete:
-            return self._rounded(law)
+        if self.values:
+            return Rounded(law, self._values, self.unseen)
+        if self.integer:
+            return WholeNumbers(law, self.lower, self.upper)
         law = self._bounded(law)
         for bound, (intercept, slope) in zip(self.reached, self.odds, strict=False):
             law = _with_odds(law, bound == self.lower, intercept, slope)
@@ -115,23 +115,6 @@ class Support:
     @cached_property
     def _values(self) -> np.ndarray:
         return np.asarray(self.values, np.float64)
-
-    def _rounded(self, law: PiecewiseUniform) -> Rounded:
-        values = self._values if self.values else self._whole_numbers(law)
-        return Rounded(law, values, self.unseen)
-
-    def _whole_numbers(self, law: PiecewiseUniform) -> np.ndarray:
-        """The whole numbers within the bounds that any row reaches."""
-        reach = law.quantiles(np.tile([1e-9, 1.0 - 1e-9], (law.n_rows, 1)))
-        low = max(np.floor(reach[:, 0].min(initial=0.0)), np.ceil(self.lower))
-        high = min(np.ceil(reach[:, 1].max(initial=0.0)), np.floor(self.upper))
-        high = max(high, low)
-        if high - low >= MAX_VALUES:
-            raise NkcmeError(
-                f"predictions span {high - low:.3g} whole numbers, at most {MAX_VALUES} are "
-                "supported; fit with integer=False"
-            )
-        return np.arange(low, high + 1.0)
 
     def _bounded(self, law: PiecewiseUniform) -> PiecewiseUniform:
         # The share of each row that is kept: everything but what lies beyond a bound that y does

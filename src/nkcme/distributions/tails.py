@@ -86,10 +86,17 @@ class Tail:
         mean = self.scale / (1.0 - self.shape)
         return mean, 2.0 * self.scale * mean / (1.0 - 2.0 * self.shape)
 
+    def mass_beyond(self, t: np.ndarray) -> np.ndarray:
+        """The probability of a distance beyond t, (n_rows,)."""
+        return self.mass * self.survival(t[:, None])[:, 0]
+
     def beyond(self, t: np.ndarray) -> Tail:
         """The part of the tail that lies further out than t (n_rows,); again such a tail."""
-        mass = self.mass * self.survival(t[:, None])[:, 0]
-        return Tail(mass, self.scale + self.shape * t, self.shape)
+        return Tail(self.mass_beyond(t), self.scale + self.shape * t, self.shape)
+
+    def squared(self) -> Tail:
+        """The tail whose survival function, its mass included, is the square of this one's."""
+        return Tail(self.mass * self.mass, 0.5 * self.scale, 0.5 * self.shape)
 
     def _exponent(self, t: np.ndarray) -> np.ndarray:
         """-log of the survival function."""
