@@ -161,7 +161,8 @@ def test_predictions_are_those_of_the_distribution(name):
     np.testing.assert_array_equal(given["variance"], dist.var())
     np.testing.assert_array_equal(given["quantiles"], dist.ppf(ALPHA))
     np.testing.assert_allclose(given["interval"], given["quantiles"][:, [0, 2]])
-    np.testing.assert_array_equal(given["samples"], dist.rvs(5, 3))
+    if name != "CARD":  # its `sample` runs the diffusion again
+        np.testing.assert_array_equal(given["samples"], dist.rvs(5, 3))
 
 
 @every_estimator

@@ -152,11 +152,15 @@ def test_a_support_describes_itself(support, text):
 def test_rounded_training_values_are_recognised():
     values = Support(values=(0.1, 0.25, 7.0))
     rounded = np.float32([0.1, 7.0, 0.25]).astype(float)
-    np.testing.assert_array_equal(values.snapped(rounded, 1.0), [0.1, 7.0, 0.25])
+    np.testing.assert_array_equal(
+        values.snapped(rounded, 1e-6 * (1 + np.abs(rounded))), [0.1, 7.0, 0.25]
+    )
     capped = Support(lower=0.0, upper=1.3, reached=(1.3,))
     rounded = np.float32([1.3, 0.7, -1e-9]).astype(float)
-    np.testing.assert_allclose(capped.snapped(rounded, 1.0), [1.3, 0.7, 0.0], rtol=1e-6)
-    assert capped.snapped(rounded, 1.0)[0] == 1.3
+    np.testing.assert_allclose(
+        capped.snapped(rounded, 1e-6 * (1 + np.abs(rounded))), [1.3, 0.7, 0.0], rtol=1e-6
+    )
+    assert capped.snapped(rounded, 1e-6 * (1 + np.abs(rounded)))[0] == 1.3
 
 
 def test_bounds_in_the_wrong_order_are_refused():

@@ -14,6 +14,7 @@ from nkcme.report.chart_elements import plain
 from nkcme.report.model_report import spread_rows, write_report
 from support.browser import charts_of, figures, needs_browser, rendered
 from support.known_model import KnownModel, sample
+from support.tiny_estimators import tiny
 
 EVIL = "</script><img src=x onerror=\"document.title='hacked'\"><b>bold</b> %{x} $y$ ${body}"
 
@@ -99,6 +100,28 @@ def test_a_model_without_a_history_has_no_section_on_training(tmp_path):
     text, *_ = known_report(tmp_path)
     assert "<h2>Training" not in text
     assert len(figures(text)) == 6 + 2 + 1 + 2
+
+
+def test_point_masses_are_drawn_as_stems_and_the_support_is_named(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1))
+    for y, support, share in (
+        (np.maximum(X[:, 0] + 0.5 * rng.normal(size=300), 0.0), "numbers from 0", None),
+        (rng.poisson(np.exp(X[:, 0])), "whole numbers from 0", 0.0),
+    ):
+        write_report(tiny("NKCME").fit(X, y), X, y, tmp_path / "r.html", target="rain & <b>")
+        text = (tmp_path / "r.html").read_text("utf-8")
+        assert f"rain &amp; &lt;b&gt; takes {support}" in text
+        for drawn in figures(text)[:6]:
+            interval, curve, inside, outside, _ = drawn.data
+            assert np.all(np.isfinite(curve.y))
+            area = np.trapezoid(curve.y, curve.x)
+            stems = sum(np.sum(trace.customdata[::3]) for trace in (inside, outside))
+            assert area + stems == pytest.approx(1.0, abs=0.05)
+            within = np.trapezoid(interval.y, interval.x) + np.sum(inside.customdata[::3])
+            assert within >= 0.89
+            if share is not None:
+                assert area == pytest.approx(share, abs=1e-6)
 
 
 def test_charts_show_predictions_and_observations(tmp_path):

@@ -18,6 +18,7 @@ from nkcme.distributions.confined_embedding import LAW
 from nkcme.distributions.embedding import READINGS, Embedding
 from nkcme.distributions.flow import FlowDistribution
 from nkcme.distributions.gaussian_mixture import GaussianMixture
+from nkcme.distributions.piecewise_uniform import PiecewiseUniform
 from nkcme.distributions.sample import SampleDistribution
 from nkcme.distributions.tails import TailParameters, Tails
 from nkcme.estimators import ESTIMATORS
@@ -175,11 +176,6 @@ def has_density(dist: Distribution) -> bool:
     return dist.covariances is not None and bool(np.any(dist.covariances))
 
 
-def density(dist: Distribution, y: np.ndarray, **options: Any) -> np.ndarray:
-    """The density that belongs to the CDF."""
-    return dist.pdf(y, clip=True, **options) if is_signed(dist) else dist.pdf(y, **options)
-
-
 def moved(dist: Distribution, shift: float, factor: float) -> Distribution:
     """The distributions of shift + factor y."""
     if isinstance(dist, SampleDistribution):
@@ -202,21 +198,25 @@ def _in_units(dist: Any, location: np.ndarray, scale: np.ndarray) -> Any:
 
 
 def breaks_of(dist: Distribution) -> np.ndarray:
-    """Points of y for a batch of one row between which its density and CDF are smooth."""
-    found = [dist.ppf([0.001, *np.linspace(0.01, 0.99, 25), 0.999])[0]]
+    """Points of y for a batch of one row between which its density and CDF are smooth.
+
+    Beyond the quantiles they are further and further apart, so that tails count in full; not so far
+    that rounding of the CDF counts.
+    """
+    found = [dist.ppf([0.001, *np.linspace(0.01, 0.99, 25), 0.999])[0], dist.point_masses()[0]]
+    far = max(np.ptp(found[0]), 1e-12) * np.geomspace(1.0, 2.0**60, 61)
+    found += [found[0][0] - far, found[0][-1] + far]
     if isinstance(dist, Embedding):
-        atoms = dist.atoms[:, 0]
-        found.append(_in_y(dist, atoms))
-        if dist.reading == "atomic":
-            found += [_in_y(dist, 0.5 * (atoms[1:] + atoms[:-1])), dist.ppf([0.0, 1.0])[0]]
-        if dist.reading == LAW:  # piecewise constant between its edges
-            found += [dist._law().edges[0], dist.ppf(1 - np.geomspace(1e-2, 1e-12, 40))[0]]
-            found.append(dist.ppf(np.geomspace(1e-2, 1e-12, 40))[0])
+        if dist.reading == LAW:  # piecewise constant between its edges, and between its values
+            law = dist._law()
+            found.append(law.edges[0] if isinstance(law, PiecewiseUniform) else law.values)
+        else:
+            found += [_in_y(dist, dist.atoms[:, 0]), _in_y(dist, dist._reader.edges)]
     elif isinstance(dist, GaussianMixture):
         widths = np.array([[-8.0], [-4.0], [-2.0], [0.0], [2.0], [4.0], [8.0]])
         found.append(_in_y(dist, (dist.means[0, :, 0] + widths * dist.stds[0, :, 0]).ravel()))
     elif isinstance(dist, SampleDistribution):
-        found += [dist.draws[:, 0, 0], dist.ppf([0.0, 1.0])[0]]
+        found.append(dist.draws[:, 0, 0])
     elif isinstance(dist, FlowDistribution):
         knots = np.concatenate([dist.transport.breaks(dist.rows)[0], np.linspace(-6, 6, 60)])
         found.append(dist.ppf(stats.norm.cdf(knots))[0])

@@ -24,7 +24,7 @@ from nkcme.distributions.checks import (
 from nkcme.errors import NkcmeError
 
 #: Quantiles whose log densities are averaged to an entropy.
-_ENTROPY_LEVELS = 512
+_ENTROPY_LEVELS = 1024
 
 
 class Distribution(ABC):
@@ -188,8 +188,10 @@ class Distribution(ABC):
 
     def entropy(self) -> np.ndarray:
         """The entropy E[-log pdf(y)] of one output, (n_rows,), by quadrature over quantiles."""
-        levels = (np.arange(_ENTROPY_LEVELS) + 0.5) / _ENTROPY_LEVELS
-        return -np.mean(self.logpdf(self.ppf(levels)), axis=1)
+        # Levels 3 t^2 - 2 t^3 of even t are dense at both ends, where the density changes most.
+        t = (np.arange(_ENTROPY_LEVELS) + 0.5) / _ENTROPY_LEVELS
+        share = 6.0 * t * (1.0 - t) / _ENTROPY_LEVELS
+        return -self.logpdf(self.ppf(t * t * (3.0 - 2.0 * t))) @ share
 
     def mean(self) -> np.ndarray:
         """The expectation of y.

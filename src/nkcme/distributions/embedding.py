@@ -7,13 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from nkcme.distributions.checks import as_rows
 from nkcme.distributions.confined_embedding import LAW, SAME_PLACE, ConfinedEmbedding
 from nkcme.distributions.readings import (
     READINGS,
-    AtomicReading,
     GaussianMixtureReading,
     KernelMixtureReading,
     Measure,
@@ -36,15 +34,14 @@ class Embedding(ConfinedEmbedding):
 
     It has three readings as a distribution:
 
-    - ``"atomic"``: the measure sum_a w_a delta(eta_a), which training brings close to P(y | x). For
-      density, CDF, quantiles and samples of one output the mass of each atom is spread evenly over
-      its bin, from midpoint to midpoint between neighbouring atoms. For several outputs it is
-      spread by the Gaussian of the atom's covariance, where covariances are given.
+    - ``"atomic"``: the measure sum_a w_a delta(eta_a), which training brings close to P(y | x). The
+      mass of each atom of one output is spread over its bin, from midpoint to midpoint between
+      neighbouring atoms, so that its mean is the atom. For several outputs it is spread by the
+      Gaussian of the atom's covariance, where covariances are given.
     - ``"smoothed"``: the function mu itself. It is a density because k is one, and it is P(y | x)
       convolved with k.
     - ``"law"``, of one output: the atoms spread over the gaps to their neighbours, around each atom
       as its mean; calibrated; with tails beyond the outermost atoms; on the values that y can take.
-      Every method is a view of this one law, moments included.
 
     Parameters
     ----------
@@ -75,18 +72,18 @@ class Embedding(ConfinedEmbedding):
 
     Notes
     -----
-    Within a reading `pdf` integrates to one, `cdf` is its integral and `ppf` inverts it. With
-    signed weights a density may be negative: `pdf` returns it as it is, and ``pdf(clip=True)``
-    returns its positive part, normalised. `logpdf`, `cdf`, `ppf`, `rvs` and `crps` belong to the
-    latter, so that the CDF is monotone and quantiles cannot cross. The `cdf` of several outputs is
-    that of the weights as they are, and with signed weights need not be monotone.
+    Of one output, every method is a view of one law in every reading: `pdf` integrates to one,
+    `cdf` is its integral, `ppf` inverts it, and `mean`, `var`, `rvs` and `crps` belong to it too.
+    Negative weights take mass away: where that leaves less than none, the law has none, and the
+    rest is divided by its sum. A row with negative weights is read smoothed in bins of a sixteenth
+    of the bandwidth. `embedding_function` and `embedding_mean` use the weights as they are.
 
-    But for the law, `mean` is sum_a w_a eta_a. `var` is the variance of the atoms; the smoothed
-    reading adds that of the kernel (infinite for the Cauchy kernel) and the atomic one of several
-    outputs that of the covariances. Signed weights can make the variance of the atoms negative; it
-    then counts as zero. `mode` is searched on a fine grid
-    for one output and among the atoms for several. docs/distributions.md has a table of all
-    methods.
+    Of several outputs, `pdf`, `cdf`, `mean` and `var` use signed weights as they are, and `rvs`
+    draws in proportion to positive weights. A negative variance counts as zero. The variance of the
+    Cauchy kernel is infinite.
+
+    `mode` is searched on a fine grid for one output and among the atoms for several.
+    docs/distributions.md has a table of all methods.
 
     Examples
     --------
@@ -162,7 +159,8 @@ class Embedding(ConfinedEmbedding):
     def __repr__(self) -> str:
         return (
             f"Embedding({self.n_rows} rows, {self.n_atoms} atoms, {self.n_outputs} outputs, "
-            f"{self.kernel} kernel of bandwidth {self.bandwidth:.4g}, {self.reading} reading)"
+            f"{self.kernel} kernel of bandwidth {self.bandwidth:.4g}, {self.reading} reading"
+            + (f" on {self.support})" if self._has_law and not self.support.is_everything else ")")
         )
 
     def read(self, reading: str) -> Embedding:
@@ -198,41 +196,21 @@ class Embedding(ConfinedEmbedding):
         """
         return replace(self, support=EVERYTHING)
 
-    def pdf(self, y: ArrayLike, *, grid: bool = False, clip: bool = False) -> np.ndarray:
-        """The density at ``y``, which signed weights can make negative.
-
-        Parameters
-        ----------
-        y : array_like
-            Points, see `Distribution` for their shapes.
-        grid : bool
-            Whether ``y`` is one list of points shared by all rows.
-        clip : bool
-            Return the positive part of the density, normalised: the density that belongs to `cdf`
-            and `ppf`. For several outputs it is not normalised.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,) or (n_rows, m)
-
-        Raises
-        ------
-        NkcmeError
-            If the atoms of several outputs are read atomically and have no covariances.
-        """
-        return self._at(self._clipped_pdf if clip else self._pdf, y, grid)
-
     # --- in blocks of rows and points -------------------------------------------------------------
+
+    @property
+    def _measure(self) -> Measure:
+        return Measure(self.atoms, self.weights, self.kernel, self.bandwidth)
 
     @cached_property
     def _reader(self) -> Reading:
         """The reading in standard units."""
-        measure = Measure(self.atoms, self.weights, self.kernel, self.bandwidth)
+        measure = self._measure
         atomic = self.reading == "atomic"
         if self.n_outputs == 1:
             if self.reading == LAW:
                 return SpreadAtoms(measure, self.overlap, self._atoms_on_bounds)
-            return AtomicReading(measure) if atomic else SmoothedReading(measure)
+            return SpreadAtoms(measure) if atomic else SmoothedReading(measure)
         if not atomic:
             return KernelMixtureReading(measure)
         if self.covariances is None or not np.any(self.covariances):
@@ -261,27 +239,24 @@ class Embedding(ConfinedEmbedding):
         )
         return sorted({atom for atom, distance in nearest if distance < SAME_PLACE})
 
-    def _plain_pdf(self, y: np.ndarray) -> np.ndarray:
-        volume = np.prod(self.scale, axis=1)[:, None]
-        return self._through(lambda e, z: e._reader.pdf(z), y) / volume
+    def _function(self, y: np.ndarray) -> np.ndarray:
+        at_points = self._through(lambda e, z: e._measure.through_kernel("value", z), y)
+        return at_points / self._volume()
 
-    def _clipped_pdf(self, y: np.ndarray) -> np.ndarray:
-        if self._has_law:
-            return self._law_at("_pdf", y)
-        positive = np.maximum(self._plain_pdf(y), 0.0)
-        if self.n_outputs > 1:
-            return positive
-        mass = self._by_rows(lambda e: e._one_output.positive_mass)
-        return positive / mass[:, None]
+    def _plain_pdf(self, y: np.ndarray) -> np.ndarray:
+        return self._through(lambda e, z: e._reader.pdf(z), y) / self._volume()
+
+    def _volume(self) -> np.ndarray:
+        return np.prod(self.scale, axis=1)[:, None]
 
     def _plain_logpdf(self, y: np.ndarray) -> np.ndarray:
-        """The log of the clipped density, for Gaussian components without underflow."""
+        """The log of the density, for Gaussian components without underflow."""
         if isinstance(self._reader, GaussianMixtureReading) and np.all(self.weights >= 0):
             # Weights differ by row, so that shared points are repeated for each.
             points = np.broadcast_to(y, (self.n_rows, *y.shape[1:]))
             return self._through(lambda e, z: e._reader.logpdf(z), points) - self._log_volume()
         with np.errstate(divide="ignore"):
-            return np.log(self._clipped_pdf(y))
+            return np.log(np.maximum(self._plain_pdf(y), 0.0))
 
     def _plain_cdf(self, y: np.ndarray) -> np.ndarray:
         return self._through(lambda e, z: e._reader.cdf(z), y, self._reader.cdf_numbers)
@@ -291,22 +266,27 @@ class Embedding(ConfinedEmbedding):
         return self._by_rows(lambda e: e._one_output.ppf(q), numbers=numbers)
 
     def _standard_mean(self) -> np.ndarray:
+        if self.n_outputs == 1:
+            return self._by_rows(lambda e: e._one_output.moments())[:, :1]
         return self.weights @ self.atoms
 
     def _standard_std(self) -> np.ndarray:
+        if self.n_outputs == 1:
+            return self._by_rows(lambda e: e._one_output.moments())[:, 1:]
         # Around the middle of the atoms: far from zero the two squares would cancel.
         eta = self.atoms - self.atoms.mean(axis=0)
         var = np.maximum(self.weights @ np.square(eta) - np.square(self.weights @ eta), 0.0)
-        return np.sqrt(var + self._reader.added_variance)
+        return np.sqrt(var + self._several_outputs.added_variance)
 
     def _standard_mode(self) -> np.ndarray:
         best = self._by_rows(lambda e: e._reader.mode_index())
         return self._reader.mode_candidates[best]
 
     def _standard_rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
-        uniform = rng.uniform(size=(self.n_rows, size))
         if self.n_outputs == 1:
-            return self._by_rows(lambda e, u: e._one_output.table.inverse(u), uniform)[..., None]
+            uniform = rng.uniform(size=(self.n_rows, size, 2))
+            return self._by_rows(lambda e, u: e._one_output.rvs(u), uniform)[..., None]
+        uniform = rng.uniform(size=(self.n_rows, size))
         chosen = self._by_rows(lambda e, u: e._several_outputs.choose(u), uniform)
         return self._several_outputs.rvs(chosen, rng)
 

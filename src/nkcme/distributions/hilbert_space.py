@@ -31,7 +31,30 @@ class HilbertSpaceElement(LocationScale):
     def __getitem__(self, rows: Any) -> HilbertSpaceElement: ...
 
     @abstractmethod
-    def read(self, reading: str) -> HilbertSpaceElement: ...
+    def _function(self, y: np.ndarray) -> np.ndarray:
+        """mu at points (n_rows or 1, m, d) in units of y: (n_rows, m)."""
+
+    def embedding_function(self, y: ArrayLike, *, grid: bool = False) -> np.ndarray:
+        """The function mu(y) = sum_a w_a k(eta_a, y) itself, which signed weights make negative.
+
+        Parameters
+        ----------
+        y, grid
+            Points, as in `pdf`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, m)
+        """
+        return self._at(self._function, y, grid)
+
+    def embedding_mean(self) -> np.ndarray:
+        """The mean sum_a w_a eta_a by the weights as they are, in the shape of `mean`.
+
+        It is linear in the weights, and for `KernelCME` the prediction of kernel ridge regression.
+        `mean` is that of the law, in which negative weights take mass away.
+        """
+        return self._squeeze(self._from_standard(self.weights @ self.atoms))
 
     def expect(self, f: Callable[[np.ndarray], ArrayLike]) -> np.ndarray:
         """The expectation <f, mu> = sum_a w_a f(eta_a) of a function under the atomic measure.
@@ -132,8 +155,7 @@ class HilbertSpaceElement(LocationScale):
         self._need_same_kernel(other)
         if len(other) == 1:
             other = other[np.zeros(len(self), int)]
-        ours = self.read("smoothed").pdf(y, grid=grid)
-        return ours - other.read("smoothed").pdf(y, grid=grid)
+        return self.embedding_function(y, grid=grid) - other.embedding_function(y, grid=grid)
 
     def herd(
         self,

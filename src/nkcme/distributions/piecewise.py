@@ -1,4 +1,4 @@
-"""Batches of piecewise linear CDFs with shared edges or shared levels."""
+"""Batches of piecewise linear CDFs with shared edges."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class CdfTable(NamedTuple):
     values: np.ndarray  # (n_rows, g)
 
     @classmethod
-    def from_masses(cls, edges: np.ndarray, masses: np.ndarray) -> tuple[CdfTable, np.ndarray]:
+    def from_masses(cls, edges: np.ndarray, masses: np.ndarray) -> CdfTable:
         """The table with masses (n_rows, g - 1) between edges; negative ones count as zero.
 
-        Also returns the positive mass (n_rows,) by which each row is divided. A row without
-        positive mass is spread evenly over its bins, so that nothing is NaN.
+        Each row is divided by its positive mass. A row without any is spread evenly over its bins,
+        so that nothing is NaN.
         """
         positive = np.maximum(masses, 0.0)
         positive[~(positive.sum(axis=1) > 0)] = 1.0 / max(len(edges) - 1, 1)
@@ -29,7 +29,27 @@ class CdfTable(NamedTuple):
         values = np.zeros((len(masses), len(edges)))
         np.cumsum(positive / total[:, None], axis=1, out=values[:, 1:])
         values[:, -1] = 1.0
-        return cls(edges, np.minimum(values, 1.0)), total
+        return cls(edges, np.minimum(values, 1.0))
+
+    def density(self, z: np.ndarray) -> np.ndarray:
+        """The slope of the CDF at points (n_rows or 1, m): that of the bin on their right, and on
+        the last edge that of the last bin."""
+        width = np.diff(self.edges)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where(width > 0, np.diff(self.values, axis=1) / width, 0.0)
+        j = np.clip(np.searchsorted(self.edges, z, "right") - 1, 0, len(self.edges) - 2)
+        slope = np.take_along_axis(slope, np.broadcast_to(j, (len(slope), z.shape[1])), axis=1)
+        return np.where((z >= self.edges[0]) & (z <= self.edges[-1]), slope, 0.0)
+
+    def moments(self) -> np.ndarray:
+        """Means and standard deviations, (n_rows, 2)."""
+        # Around a point inside: far from zero the two squares would cancel.
+        origin = self.edges[len(self.edges) // 2]
+        mass, off = np.diff(self.values, axis=1), self.edges - origin
+        first = mass @ (0.5 * (off[1:] + off[:-1]))
+        second = mass @ ((off[1:] ** 2 + off[1:] * off[:-1] + off[:-1] ** 2) / 3.0)
+        std = np.sqrt(np.maximum(second - first * first, 0.0))
+        return np.stack([origin + first, std], axis=1)
 
     def at(self, z: np.ndarray) -> np.ndarray:
         """The CDF at points (n_rows or 1, m)."""
@@ -70,57 +90,11 @@ class CdfTable(NamedTuple):
         return left_of_bin + in_bin + right_of_bin + np.abs(z - inside)
 
 
-class QuantileTable(NamedTuple):
-    """Row i rises linearly from levels[j] at points[i, j] to levels[j + 1] at points[i, j + 1].
-
-    Where points are equal it jumps. Points never fall, so quantiles cannot cross.
-    """
-
-    levels: np.ndarray  # (g,), from zero to one
-    points: np.ndarray  # (n_rows, g)
-
-    def at(self, z: np.ndarray) -> np.ndarray:
-        """The CDF at points (n_rows, m)."""
-        j = self._bin(z)
-        low = np.take_along_axis(self.points, j, axis=1)
-        high = np.take_along_axis(self.points, j + 1, axis=1)
-        return _between(self.levels[j], self.levels[j + 1], _share(z, low, high))
-
-    def inverse(self, q: np.ndarray) -> np.ndarray:
-        """Quantiles at levels (m,), the same for every row."""
-        j = np.clip(np.searchsorted(self.levels, q, "right") - 1, 0, len(self.levels) - 2)
-        share = _share(q, self.levels[j], self.levels[j + 1])
-        return _between(self.points[:, j], self.points[:, j + 1], share)
-
-    def crps(self, z: np.ndarray) -> np.ndarray:
-        """The integral of (F(t) - 1{t >= z})^2 dt for one z per row, in closed form."""
-        width, low, high = np.diff(self.points, axis=1), self.levels[:-1], self.levels[1:]
-        inside = np.clip(z, self.points[:, 0], self.points[:, -1])
-        j = self._bin(inside[:, None])
-        at_z = self.at(inside[:, None])
-        left, right = (np.take_along_axis(self.points, i, axis=1) for i in (j, j + 1))
-        in_bin = _square_integral(inside[:, None] - left, self.levels[j], at_z)
-        in_bin += _square_integral(right - inside[:, None], 1.0 - at_z, 1.0 - self.levels[j + 1])
-        index = np.arange(len(low))
-        beside = np.where(index < j, _square_integral(width, low, high), 0.0)
-        beside += np.where(index > j, _square_integral(width, 1.0 - low, 1.0 - high), 0.0)
-        return in_bin[:, 0] + beside.sum(axis=1) + np.abs(z - inside)
-
-    def _bin(self, z: np.ndarray) -> np.ndarray:
-        """The last j for which points[i, j] is at most z, by bisection in all rows together."""
-        low = np.zeros(z.shape, int)
-        step = 1 << (len(self.levels) - 1).bit_length()
-        while step := step // 2:
-            ahead = np.minimum(low + step, len(self.levels) - 1)
-            low = np.where(np.take_along_axis(self.points, ahead, axis=1) <= z, ahead, low)
-        return np.minimum(low, len(self.levels) - 2)
-
-
 def choose(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Columns sampled in proportion to positive weights (n_rows, k), from uniform numbers
     (n_rows, m)."""
     k = weights.shape[1]
-    table, _ = CdfTable.from_masses(np.arange(k + 1.0), np.asarray(weights, np.float64))
+    table = CdfTable.from_masses(np.arange(k + 1.0), np.asarray(weights, np.float64))
     return np.clip(table.inverse(uniform).astype(int), 0, k - 1)
 
 

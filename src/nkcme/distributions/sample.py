@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,8 @@ from nkcme.distributions.base import Distribution
 from nkcme.distributions.blocks import count_that_fits, map_points, map_rows
 from nkcme.distributions.checks import as_rows
 from nkcme.distributions.gaussian_mixture import GaussianMixture
-from nkcme.distributions.piecewise import QuantileTable
+from nkcme.distributions.piecewise_uniform import PiecewiseUniform
+from nkcme.distributions.tails import Tail
 from nkcme.errors import NkcmeError
 
 #: The smallest bandwidth, as a share of the largest draw: equal draws have a density too.
@@ -20,6 +22,10 @@ MIN_BANDWIDTH = 1e-12
 
 #: The mode is searched among this many of a row's draws.
 MODE_CANDIDATES = 64
+
+#: Beyond the outermost draws the law goes on with exponential tails. Their scale, in standard
+#: deviations of the draws, is about that of a normal distribution beyond the largest of 100 draws.
+TAIL_SCALE = 0.35
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,25 +39,24 @@ class SampleDistribution(Distribution):
 
     Notes
     -----
-    The sample is smoothed in two ways:
+    For one output every method is a view of one law. Its CDF is piecewise linear through the order
+    statistics, the i-th of n at level (i - 1/2) / n, with an exponential tail of mass 1 / (2 n)
+    beyond each of the outermost draws. Its mean is that of the draws. Equal draws make the CDF
+    jump, and if all draws of a row are equal they are a point mass. The density between two draws
+    is as uneven as the gaps between them.
 
-    - `cdf`, `ppf` and `crps` belong to the piecewise linear CDF through the order statistics, the
-      i-th of n at level (i - 1/2) / n. Beyond the outermost draws it continues at the slope of the
-      outermost step until it reaches 0 and 1. Equal draws make it jump. For several outputs `cdf`
-      is the share of draws that are at most y in every output.
-    - `pdf`, `logpdf` and `mode` belong to Gaussian kernels at the draws. For one output their
-      bandwidth is 0.9 min(std, IQR / 1.34) n^(-1/5) (Silverman's rule; the std alone where the IQR
-      is zero), for d > 1 a product of kernels has bandwidths std n^(-1/(d + 4)) (Scott's rule).
-      `mode` is the draw of the highest density, among at most 64 of them.
-
-    `mean` and `var` are those of the draws, and `rvs` resamples the draws with replacement.
+    `smoothed` gives Gaussian kernels at the draws, a `GaussianMixture` with a smooth density. For
+    one output their bandwidth is 0.9 min(std, IQR / 1.34) n^(-1/5) (Silverman's rule; the std alone
+    where the IQR is zero), for d > 1 a product of kernels has bandwidths std n^(-1/(d + 4))
+    (Scott's rule). For several outputs every method is a view of this mixture. `mode` is the draw
+    where its density is highest, among at most 64 of them.
 
     Examples
     --------
     >>> from nkcme.distributions.sample import SampleDistribution
     >>> dist = SampleDistribution([[1.0], [2.0], [4.0]])
-    >>> dist.ppf([0.5, 1.0])
-    array([[2., 5.]])
+    >>> dist.ppf([0.5, 0.75])
+    array([[2. , 3.5]])
     """
 
     draws: np.ndarray
@@ -92,95 +97,49 @@ class SampleDistribution(Distribution):
             f"{self.n_outputs} outputs)"
         )
 
-    # --- the kernel density -----------------------------------------------------------------------
+    def smoothed(self) -> GaussianMixture:
+        """The mixture of Gaussian kernels at the draws, which has a smooth density.
 
-    def _pdf(self, y: np.ndarray) -> np.ndarray:
-        return self._kernels._pdf(y)
-
-    def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        return self._kernels._logpdf(y)
-
-    def _mode(self) -> np.ndarray:
-        # For one output the candidates are evenly spaced in rank.
-        ranked = np.sort(self.draws, axis=0) if self.n_outputs == 1 else self.draws
-        n_candidates = min(self.n_draws, MODE_CANDIDATES)
-        candidates = ranked[np.linspace(0, self.n_draws - 1, n_candidates).round().astype(int)]
-        best = self._kernels._logpdf(np.moveaxis(candidates, 0, 1)).argmax(axis=1)
-        return candidates[best, np.arange(self.n_rows)]
-
-    @cached_property
-    def _kernels(self) -> GaussianMixture:
-        """The mixture with one component per draw."""
+        Returns
+        -------
+        GaussianMixture
+        """
         n, d = self.n_draws, self.n_outputs
+        standard = np.ascontiguousarray(np.moveaxis(self.draws / self._unit, 0, 1))
+        std = standard.std(axis=1)
         if d == 1:
             low, high = self._ppf(np.array([0.25, 0.75])).T[..., None] / self._unit
             iqr = (high - low) / 1.34
-            spread = np.where(iqr > 0, np.minimum(self._standard_std, iqr), self._standard_std)
-            bandwidth = 0.9 * spread * n**-0.2
+            bandwidth = 0.9 * np.where(iqr > 0, np.minimum(std, iqr), std) * n**-0.2
         else:
-            bandwidth = self._standard_std * n ** (-1 / (d + 4))
+            bandwidth = std * n ** (-1 / (d + 4))
         bandwidth = np.maximum(bandwidth, MIN_BANDWIDTH)[:, None]
         return GaussianMixture(
             np.broadcast_to(0.0, (self.n_rows, n)),
-            self._standard,
+            standard,
             np.broadcast_to(bandwidth, (self.n_rows, n, d)),
             scale=self._unit,
         )
 
-    # --- the piecewise linear CDF -----------------------------------------------------------------
-
-    def _cdf(self, y: np.ndarray) -> np.ndarray:
-        block_points = count_that_fits(self.n_draws * self.n_outputs)
-        return map_points(self._cdf_of_rows, y, block_points=block_points)
-
-    def _cdf_of_rows(self, y: np.ndarray) -> np.ndarray:
-        y = np.broadcast_to(y, (self.n_rows, *y.shape[1:]))
-        if self.n_outputs == 1:
-            with np.errstate(over="ignore"):  # y may be infinitely far from all draws
-                z = y[..., 0] / self._unit
-            block_rows = count_that_fits(8 * (y.shape[1] + self.n_draws))
-            return map_rows(lambda e, v: e._table.at(v), self, z, block_rows=block_rows)
-        block_rows = count_that_fits(y.shape[1] * self.n_draws * self.n_outputs)
-        return map_rows(
-            lambda e, v: np.all(e.draws[:, :, None] <= v, axis=-1).mean(axis=0),
-            self,
-            y,
-            block_rows=block_rows,
-        )
-
-    def _ppf(self, q: np.ndarray) -> np.ndarray:
-        block_rows = count_that_fits(4 * (len(q) + self.n_draws))
-        return self._unit * map_rows(lambda e: e._table.inverse(q), self, block_rows=block_rows)
-
-    def _crps(self, y: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):  # y may be infinitely far from all draws
-            z = y / self._unit[:, 0]
-        block_rows = count_that_fits(8 * (self.n_draws + 2))
-        scores = map_rows(lambda e, v: e._table.crps(v), self, z, block_rows=block_rows)
-        return scores * self._unit[:, 0]
-
     @cached_property
-    def _table(self) -> QuantileTable:
-        """The CDF of one output, in units of `_unit`."""
-        n, ordered = self.n_draws, np.sort(self._standard[..., 0], axis=1)
-        levels = np.concatenate([[0.0], (np.arange(n) + 0.5) / n, [1.0]])
-        first, last = ordered[:, :1], ordered[:, -1:]
-        if n > 1:
-            first = first - 0.5 * (ordered[:, 1:2] - first)
-            last = last + 0.5 * (last - ordered[:, -2:-1])
-        return QuantileTable(levels, np.concatenate([first, ordered, last], axis=1))
+    def _law(self) -> Distribution:
+        """The distribution of which every method is a view: of one output in units of `_unit`."""
+        return self._between_draws(self._unit) if self.n_outputs == 1 else self.smoothed()
 
-    # --- the draws themselves ---------------------------------------------------------------------
-
-    def _mean(self) -> np.ndarray:
-        return self._unit * self._standard.mean(axis=1)
-
-    def _std(self) -> np.ndarray:
-        return self._unit * self._standard_std
-
-    def _rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
-        chosen = rng.randint(self.n_draws, size=(size, self.n_rows))
-        return self.draws[chosen, np.arange(self.n_rows)]
+    def _between_draws(self, unit: np.ndarray | float) -> PiecewiseUniform:
+        """The law of one output in these units."""
+        n = self.n_draws
+        edges = np.sort((self.draws / unit)[..., 0].T, axis=1)
+        if n == 1:
+            return PiecewiseUniform(edges[:, [0, 0]], np.tile([0.0, 1.0], (self.n_rows, 1)))
+        scale = TAIL_SCALE * edges.std(axis=1)
+        # Equal draws have no tails.
+        spread = (edges[:, 0] < edges[:, -1]) & (scale > 0)
+        outside = np.where(spread, 0.5 / n, 0.0)
+        tail = Tail(outside, np.where(spread, scale, 1.0))
+        share = np.linspace(0.0, 1.0, n)
+        below = outside[:, None] + (1.0 - 2.0 * outside)[:, None] * share
+        return PiecewiseUniform(edges, below, tail, tail)
 
     @cached_property
     def _unit(self) -> np.ndarray:
@@ -189,11 +148,84 @@ class SampleDistribution(Distribution):
         exponent = np.frexp(np.abs(self.draws).max(axis=0))[1]
         return np.ldexp(1.0, np.clip(exponent, -1021, 1023))
 
-    @property
-    def _standard(self) -> np.ndarray:
-        """The draws in units of `_unit`, rows first: (n_rows, n_draws, d)."""
-        return np.ascontiguousarray(np.moveaxis(self.draws / self._unit, 0, 1))
+    # --- views of the law, in blocks of rows and points -------------------------------------------
 
-    @cached_property
-    def _standard_std(self) -> np.ndarray:
-        return self._standard.std(axis=1)
+    def _pdf(self, y: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):  # units of 1e-300
+            return np.exp(self._logpdf(y))
+
+    def _logpdf(self, y: np.ndarray) -> np.ndarray:
+        value = self._at_points("_logpdf", y)
+        if self.n_outputs > 1:
+            return value
+        # At a point mass it is a probability, which has no units.
+        return value - np.where(self._pmf(y) > 0, 0.0, np.log(self._unit))
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        return self._at_points("_cdf", y)
+
+    def _pmf(self, y: np.ndarray) -> np.ndarray:
+        return self._at_points("_pmf", y)
+
+    def _point_masses(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.n_outputs > 1:
+            return super()._point_masses()
+        return self._between_draws(1.0)._point_masses()
+
+    def _ppf(self, q: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):  # a tail may reach beyond the largest float
+            return self._law_unit * self._by_rows(lambda law: law._ppf(q), n_points=len(q))
+
+    def _mean(self) -> np.ndarray:
+        return self._law_unit * self._by_rows(lambda law: law._mean())
+
+    def _std(self) -> np.ndarray:
+        return self._law_unit * self._by_rows(lambda law: law._std())
+
+    def _mode(self) -> np.ndarray:
+        # Of the smoothed density: between draws it is highest wherever two happen to be close.
+        # For one output the candidates are evenly spaced in rank.
+        ranked = np.sort(self.draws, axis=0) if self.n_outputs == 1 else self.draws
+        n_candidates = min(self.n_draws, MODE_CANDIDATES)
+        candidates = ranked[np.linspace(0, self.n_draws - 1, n_candidates).round().astype(int)]
+        best = self.smoothed()._logpdf(np.moveaxis(candidates, 0, 1)).argmax(axis=1)
+        return candidates[best, np.arange(self.n_rows)]
+
+    def _rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
+        return self._law_unit * self._law._rvs(size, rng)
+
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        unit = self._unit[:, 0]
+        with np.errstate(over="ignore"):  # y may be infinitely far from all draws
+            z = y / unit
+        return unit * self._by_rows(lambda law, own: law._crps(own), z)
+
+    @property
+    def _law_unit(self) -> np.ndarray | float:
+        return self._unit if self.n_outputs == 1 else 1.0
+
+    def _at_points(self, name: str, y: np.ndarray) -> np.ndarray:
+        """A method of the law at points y (n_rows or 1, m, d)."""
+        points = np.broadcast_to(y, (self.n_rows, *y.shape[1:]))
+        if self.n_outputs == 1:
+            with np.errstate(over="ignore"):
+                points = points / self._unit[:, None]
+        return map_points(
+            lambda some: self._by_rows(
+                lambda law, own: getattr(law, name)(own), some, n_points=some.shape[1]
+            ),
+            points,
+            block_points=count_that_fits(self.n_draws * self.n_outputs),
+        )
+
+    def _by_rows(
+        self, f: Callable[..., np.ndarray], *arrays: np.ndarray, n_points: int = 1
+    ) -> np.ndarray:
+        """f(law, *arrays), in blocks of rows."""
+        numbers = 8 * (n_points + self.n_draws) * self.n_outputs
+        return map_rows(
+            lambda some, *own: f(some._law, *own),
+            self,
+            *arrays,
+            block_rows=count_that_fits(numbers),
+        )

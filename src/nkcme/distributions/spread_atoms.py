@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from nkcme.distributions.readings import AtomicReading, Measure
+from nkcme.distributions.readings import Measure, OneOutputReading
 
 
-class SpreadAtoms(AtomicReading):
+class SpreadAtoms(OneOutputReading):
     """Each atom's mass spread over the gaps to its neighbours, so that its mean is the atom.
 
     With the gaps l and r to the left and right, the share r / (l + r) of the mass lies on the left.
@@ -66,12 +66,15 @@ class SpreadAtoms(AtomicReading):
         return np.insert(masses, at, weights[:, of_points], axis=1) if len(at) else masses
 
     @property
-    def added_variance(self) -> np.ndarray:
-        within = (1.0 / 12.0 + 0.25 * self.overlap) * self._gaps[1:] * self._gaps[:-1]
-        of_atom = np.searchsorted(self._first_of_bin, np.arange(len(self.measure.atoms)), "right")
-        within = within[of_atom - 1]
-        within[list(self.points)] = 0.0
-        return np.maximum(self.measure.weights @ within, 0.0)[:, None]
+    def mode_candidates(self) -> np.ndarray:
+        return 0.5 * (self.edges[1:] + self.edges[:-1])[:, None]
+
+    @cached_property
+    def _first_of_bin(self) -> np.ndarray:
+        """The first atom of each bin; equal and nearly equal atoms share one."""
+        eta = self.measure.atoms[:, 0]
+        room = max(1e-9 * (eta[-1] - eta[0]), 1e-15 * np.max(np.abs(eta)))
+        return np.flatnonzero(np.diff(eta, prepend=-np.inf) > room)
 
     @cached_property
     def _cells_of_points(self) -> np.ndarray:

@@ -81,8 +81,8 @@ class Support:
         inside = (y >= self.lower) & (y <= self.upper)
         return inside & (np.rint(y) == y) if self.integer else inside
 
-    def snapped(self, y: np.ndarray, scale: float) -> np.ndarray:
-        """y (n,) that was rounded, by less than a millionth of ``scale``, on the support again."""
+    def snapped(self, y: np.ndarray, rounding: np.ndarray) -> np.ndarray:
+        """y (n,) that was rounded, by less than ``rounding`` (n,), on the support again."""
         if self.integer:
             return np.clip(np.rint(y), self.lower, self.upper)
         places = self._values if self.values else np.asarray(self.reached)
@@ -92,7 +92,7 @@ class Support:
         before = places[after - 1]
         after = places[np.minimum(after, len(places) - 1)]
         nearest = np.where(np.abs(y - before) <= np.abs(after - y), before, after)
-        near = np.abs(y - nearest) <= 1e-6 * scale + 1e-6 * np.abs(y)
+        near = np.abs(y - nearest) <= rounding
         return np.where(near | bool(self.values), nearest, np.clip(y, self.lower, self.upper))
 
     def restrict(self, law: PiecewiseUniform) -> PiecewiseUniform | Rounded | WholeNumbers:

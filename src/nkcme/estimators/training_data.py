@@ -42,7 +42,11 @@ class Encoded(NamedTuple):
     def exact_y(self) -> np.ndarray:
         """The y (n,) of one output in its own units, without the rounding to float32 where the
         support says what it was."""
-        return self.support.snapped(self.scaler.inverse(self.y)[:, 0], float(self.scaler.scale[0]))
+        y = self.scaler.inverse(self.y)[:, 0]
+        # Single precision is relative to the distance from the location, double to y itself: far
+        # from zero a share of y would be more than the distance between its values.
+        location, scale = self.scaler.location[0], self.scaler.scale[0]
+        return self.support.snapped(y, 1e-6 * (scale + np.abs(y - location)) + 1e-15 * np.abs(y))
 
     def rows(self, chosen: np.ndarray) -> Encoded:
         """Some of the rows, as a table of their own."""

@@ -29,31 +29,40 @@ from nkcme.report.partial_dependence import PartialDependence
 
 
 def densities(dist: Distribution, y: np.ndarray, titles: list[str], target: str) -> list[Figure]:
-    """A density for each row, all over one range of y, with its interval and the true value."""
-    ends = np.append(dist.ppf([0.005, 0.995]), y)
+    """A density for each row, all over one range of y, with its interval and the true value.
+
+    Point masses are drawn as stems. Curve, stems and interval belong to one law, the smoothed one.
+    """
+    drawn = dist.smoothed()
+    ends = np.append(drawn.ppf([0.005, 0.995]), y)
     margin = 0.03 * np.ptp(ends) or 1.0
     low, high = ends.min() - margin, ends.max() + margin
-    intervals = dist.interval(NOMINAL)
+    intervals = drawn.interval(NOMINAL)
     figures = []
     for i, title in enumerate(titles):
-        row = dist[i]
+        row, name = drawn[i], plain(target, 30)
+        values, masses = row.point_masses()
         # Quantiles of the row too, so that a narrow density is drawn as finely as a wide one.
         own = np.append(
             np.linspace(intervals[i, 0], intervals[i, 1], 100),
             row.ppf(np.linspace(0.01, 0.99, 100)),
         )
-        grid = np.unique(np.append(np.linspace(low, high, 300), own))
-        curve = np.exp(row.smoothed().logpdf(grid, grid=True)[0])
+        grid = np.setdiff1d(np.append(np.linspace(low, high, 300), own), values)
+        curve = np.exp(row.logpdf(grid, grid=True)[0])
         within = (grid >= intervals[i, 0]) & (grid <= intervals[i, 1])
-        name = plain(target, 30)
         data = [
             line(grid[within], curve[within], "90 % interval", width=0, fill="tozeroy")
             | {"fillcolor": faded(SKY, 0.5), "hoverinfo": "skip"},
             line(grid, curve, "predicted density", BLUE)
             | {"hovertemplate": f"{name} %{{x:.4g}}<br>density %{{y:.3g}}<extra></extra>"},
-            line([y[i], y[i]], [0, 1.06 * curve.max()], "true value", VERMILION, dash="4px,3px")
-            | {"hovertemplate": f"true {name}: {y[i]:.5g}<extra></extra>"},
         ]
+        top = float(curve.max(initial=0.0)) or 1.0
+        if len(values):
+            data += _stems(values, masses[0], intervals[i], top, name)
+        data.append(
+            line([y[i], y[i]], [0, 1.06 * top], "true value", VERMILION, dash="4px,3px")
+            | {"hovertemplate": f"true {name}: {y[i]:.5g}<extra></extra>"}
+        )
         axes = {
             "xaxis": axis(plain(target, 40), range=[low, high]),
             "yaxis": axis("density", rangemode="tozero", showticklabels=False, ticks=""),
@@ -61,6 +70,25 @@ def densities(dist: Distribution, y: np.ndarray, titles: list[str], target: str)
         heading = {"text": plain(title), "x": 0.02, "font": {"size": 14}}
         figures.append(figure(data, height=250, legend=False, title=heading, **axes))
     return figures
+
+
+def _stems(
+    values: np.ndarray, masses: np.ndarray, interval: np.ndarray, top: float, name: str
+) -> list[Figure]:
+    """Point masses as vertical lines, the largest as high as the curve; blue in the interval."""
+    inside = (values >= interval[0]) & (values <= interval[1])
+    height = top * masses / masses.max()
+    found = []
+    for chosen, colour in ((inside, BLUE), (~inside, GREY)):
+        gaps = np.full(int(chosen.sum()), np.nan)
+        x = np.stack([values[chosen], values[chosen], gaps], axis=1).ravel()
+        stems = np.stack([np.zeros_like(gaps), height[chosen], gaps], axis=1).ravel()
+        template = f"{name} %{{x:.4g}}<br>probability %{{customdata:.3g}}<extra></extra>"
+        found.append(
+            line(x, stems, "point masses", colour, width=3)
+            | {"customdata": np.repeat(masses[chosen], 3), "hovertemplate": template}
+        )
+    return found
 
 
 def partial_dependence_chart(

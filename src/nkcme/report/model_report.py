@@ -84,6 +84,9 @@ def _header(
         f"{len(results):,} rows",
         f"{n_features:,} feature{'s' * (n_features != 1)}",
     ]
+    support = getattr(model, "support_", None)
+    if support is not None and not support.is_everything:
+        facts.append(html.escape(f"{target} takes {support}"))
     text = (
         f"For each row of a table the model predicts the distribution of {name}. This page "
         f"compares its predictions with the true values of {len(results):,} rows. If the model was "
@@ -171,10 +174,12 @@ def _densities(
     selection = "Rows with a low, medium and high prediction, one narrow and one wide of each."
     if len(rows) <= N_DENSITIES:
         selection = "All rows of the table."
-    if getattr(dist, "reading", "smoothed") == "atomic":
-        note = " (The curve is smoothed, so slightly more than 10 % of it lies outside the shade.)"
-    else:
-        note = ""
+    note = ""
+    if len(dist.point_masses()[0]):
+        note = (
+            " Values with a probability of their own are vertical lines, blue within the interval; "
+            "the highest line is the most probable value."
+        )
     drawn = []
     figures = charts.densities(dist, rows.y[chosen], titles, target)
     for i, title, figure in zip(chosen, titles, figures, strict=True):

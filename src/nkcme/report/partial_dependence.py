@@ -117,8 +117,9 @@ class Features:
             reach = np.append(reach, np.quantile(y, [0.005, 0.995]))
         margin = 0.04 * np.ptp(reach)
         grid = np.linspace(reach.min() - margin, reach.max() + margin, n_levels)
-        # The logarithm belongs to the clipped density where weights are signed.
-        density = np.exp(dist.smoothed().logpdf(grid, grid=True))
+        # Between the levels rather than at them, so that point masses are shaded too.
+        ends = np.append(grid, 2 * grid[-1] - grid[-2]) - 0.5 * (grid[1] - grid[0])
+        density = np.diff(dist.smoothed().cdf(ends, grid=True), axis=1) / (grid[1] - grid[0])
         return PartialDependence(self.names[j], values, dist.ppf(QUANTILE_LEVELS), grid, density)
 
 

@@ -57,7 +57,9 @@ def plot_density(
     labels: Sequence[str] | None = None,
     grid: ArrayLike | None = None,
 ) -> Axes:
-    """Draw the predicted densities of some rows as curves; embeddings are read smoothed.
+    """Draw the predicted densities of some rows as curves, and point masses as vertical lines.
+
+    Embeddings are read smoothed. The height of a line is the probability of the value.
 
     Parameters
     ----------
@@ -97,12 +99,16 @@ def plot_density(
     if len(names) != len(chosen):
         raise NkcmeError(f"expected one label for each of {len(chosen)} rows; got {len(names)}")
     points = _grid_over(dist[chosen]) if grid is None else np.asarray(grid, np.float64)
-    # The logarithm belongs to the clipped density where weights are signed.
-    curves = np.exp(dist[chosen].smoothed().logpdf(points, grid=True))
+    law = dist[chosen].smoothed()
+    values, masses = law.point_masses()
+    points = np.setdiff1d(points, values)  # where the density is a probability
+    curves = law.pdf(points, grid=True)
     for k, (i, name, curve) in enumerate(zip(chosen, names, curves, strict=True)):
         colour = COLOURS[k % len(COLOURS)]
         axes.plot(points, curve, color=colour, lw=1.8, label=name)
         axes.fill_between(points, curve, color=colour, alpha=0.15, lw=0)
+        if len(values):
+            axes.vlines(values, 0.0, masses[k], color=colour, lw=2.5)
         if y is not None:
             axes.axvline(np.asarray(y)[i], color=colour, ls="--", lw=1.2)
     axes.set(xlabel="y", ylabel="density")

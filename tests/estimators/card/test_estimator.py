@@ -42,12 +42,13 @@ def test_it_learns_the_mean_and_the_deviation_of_a_gaussian(fitted):
     np.testing.assert_allclose(samples.std(axis=0), dist.std(), rtol=0.25)
 
 
-def test_rvs_draws_new_samples_for_the_selected_rows(fitted):
-    second = fitted.predict_dist(np.array([[-0.8], [0.8]]))[1]
-    samples = second.rvs(200, 0)
+def test_sample_runs_the_diffusion_again(fitted):
+    x = np.array([[0.8]])
+    samples = fitted.sample(x, 200, random_state=0)
     assert samples.shape == (200, 1)
     assert abs(samples.mean() - 4.6) < 0.3
-    assert not np.isin(samples, second.draws).any()
+    assert not np.isin(samples, fitted.predict_dist(x).draws).any()
+    assert not np.isin(samples, fitted.sample(x, 200, random_state=1)).any()
 
 
 def test_samples_of_an_untrained_model_stay_near_the_range_of_y():

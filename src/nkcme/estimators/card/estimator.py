@@ -12,9 +12,9 @@ import numpy as np
 from jax import Array
 
 from nkcme.distributions.checks import checked_size
+from nkcme.distributions.sample import SampleDistribution
 from nkcme.errors import NkcmeError
 from nkcme.estimators.card import diffusion
-from nkcme.estimators.card.distribution import DiffusionSamples, new_samples
 from nkcme.estimators.card.training import Spec, make_task
 from nkcme.estimators.gradient_trained import GradientTrainedEstimator, default_steps
 from nkcme.estimators.training_data import Encoded
@@ -41,11 +41,10 @@ class CARD(GradientTrainedEstimator):
     4. For t = T, ..., 1: estimate y from y_t by the predicted noise, and draw y_{t-1} from
        q(y_{t-1} | y_t, y, f(x)).
 
-    `predict_dist` returns ``n_draws`` samples per row (see `SampleDistribution`). All rows share
-    the noise of these samples, so that a prediction does not depend on the other rows. Their
-    density is a kernel density estimate. `sample` draws new samples. Each evaluates the noise
-    network ``n_diffusion_steps`` times, so predictions cost far more than those of the other
-    estimators.
+    `predict_dist` reads ``n_draws`` samples per row as a distribution (see `SampleDistribution`).
+    All rows share the noise of these samples, so that a prediction does not depend on the other
+    rows. `sample` runs the diffusion again. Each sample evaluates the noise network
+    ``n_diffusion_steps`` times, so predictions cost far more than those of the other estimators.
 
     Parameters
     ----------
@@ -207,13 +206,13 @@ class CARD(GradientTrainedEstimator):
 
     # --- prediction ---------------------------------------------------------------------------
 
-    def _distribution(self, x: np.ndarray) -> DiffusionSamples:
+    def _distribution(self, x: np.ndarray) -> SampleDistribution:
         # All rows share the noise, so that a prediction does not depend on the row's position.
-        samples = self._draw(x, int(self.n_draws), jax.random.key(0), shared=True)
-        return DiffusionSamples(samples, x, self._draw)
+        return SampleDistribution(self._draw(x, int(self.n_draws), jax.random.key(0), shared=True))
 
     def _rvs(self, x: np.ndarray, size: int, rng: np.random.RandomState) -> np.ndarray:
-        samples = new_samples(self._draw, x, checked_size(size), rng)
+        # New samples of the diffusion, rather than of the distribution made from n_draws of them.
+        samples = self._draw(x, checked_size(size), jax.random.key(int(rng.randint(2**31 - 1))))
         return samples[..., 0] if self.n_outputs_ == 1 else samples
 
     def _draw(self, x: np.ndarray, size: int, key: Array, *, shared: bool = False) -> np.ndarray:
