@@ -127,6 +127,17 @@ def test_a_law_far_from_the_support_lies_on_its_bound(unbounded):
     np.testing.assert_array_equal(law.rvs(5, random_state=0), 50.0)
 
 
+def test_a_widened_law_keeps_its_mean_and_gains_the_variance(unbounded):
+    added = np.zeros(unbounded.n_rows)
+    added[1:] = np.geomspace(0.01, 1e4, unbounded.n_rows - 1)
+    wider = unbounded.widened(added)
+    np.testing.assert_allclose(wider.mean(), unbounded.mean())
+    np.testing.assert_allclose(wider.var(), unbounded.var() + added)
+    np.testing.assert_array_equal(wider.edges[0], unbounded.edges[0])
+    point = PiecewiseUniform(np.full((1, 2), 3.0), np.array([[0.0, 1.0]]))
+    np.testing.assert_array_equal(point.widened(np.ones(1)).ppf([0.1, 0.9]), [[3.0, 3.0]])
+
+
 def test_a_calibrated_law_is_the_map_of_its_cdf(unbounded):
     plain = PiecewiseUniform(unbounded.edges, np.tile(np.linspace(0, 1, 12), (ROWS, 1)))
     levels = np.linspace(0, 1, 101)

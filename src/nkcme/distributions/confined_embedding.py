@@ -36,6 +36,7 @@ class ConfinedEmbedding(HilbertSpaceElement):
     calibration: np.ndarray | None
     tails: Tails | None
     support: Support
+    added_variance: Any  # after checks an array (n_rows,)
 
     @property
     @abstractmethod
@@ -55,7 +56,7 @@ class ConfinedEmbedding(HilbertSpaceElement):
         return self.reading == LAW
 
     def _law(self) -> PiecewiseUniform | Rounded | WholeNumbers:
-        """The distribution of each row: calibrated, with its tails, on the support."""
+        """The distribution of each row: calibrated, with its tails, widened, on the support."""
         reader, scale = self._one_output, np.broadcast_to(self.scale, (self.n_rows, 1))
         edges = self.location + scale * reader.edges
         for bound in self.support.reached:  # atoms are rounded to single precision
@@ -63,11 +64,13 @@ class ConfinedEmbedding(HilbertSpaceElement):
         law = PiecewiseUniform(edges, reader.table.values)
         if self.calibration is not None:
             law = law.calibrated(self.calibration)
-        if self.tails is None:
-            return self.support.restrict(law)
-        lower, upper = (tail.in_units(scale[:, 0]) for tail in self.tails)
-        below = lower.mass[:, None] + (1.0 - lower.mass - upper.mass)[:, None] * law.below
-        return self.support.restrict(PiecewiseUniform(law.edges, below, lower, upper))
+        if self.tails is not None:
+            lower, upper = (tail.in_units(scale[:, 0]) for tail in self.tails)
+            below = lower.mass[:, None] + (1.0 - lower.mass - upper.mass)[:, None] * law.below
+            law = PiecewiseUniform(law.edges, below, lower, upper)
+        if self.added_variance.any():
+            law = law.widened(self.added_variance)
+        return self.support.restrict(law)
 
     def _by_law(self, f: Any, *arrays: np.ndarray) -> np.ndarray:
         """f(law, *arrays), in blocks of rows."""

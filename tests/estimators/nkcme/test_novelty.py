@@ -7,7 +7,6 @@ import pytest
 
 from nkcme import NKCME, load
 from nkcme.errors import ModelFileError
-from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
 from nkcme.estimators.nkcme.novelty import Novelty
 from nkcme.estimators.training_data import Encoded
@@ -60,25 +59,6 @@ def test_members_that_are_unusually_far_apart_widen_by_their_excess(line):
     np.testing.assert_allclose(
         line.variance(x, np.array([0.5, 0.8])), [0.0, RECIPE.spread_factor * 0.3]
     )
-
-
-def test_a_widened_distribution_keeps_its_mean_and_gains_the_variance(rng):
-    atoms = np.array([[-1.0], [0.5], [2.0]])
-    weights = rng.dirichlet(np.ones(3), size=4)
-    location, scale = rng.normal(size=(4, 1)), np.full((4, 1), 3.0)
-    added = np.array([0.0, 0.1, 5.0, 100.0])
-    to, wider = Law().widened(weights, atoms, location, scale, added)
-
-    def moments(location, scale):
-        values = location + scale * atoms[:, 0]
-        mean = np.sum(weights * values, axis=1)
-        return mean, np.sum(weights * np.square(values - mean[:, None]), axis=1)
-
-    before, after = moments(location, scale), moments(to, wider)
-    np.testing.assert_allclose(after[0], before[0])
-    np.testing.assert_allclose(after[1], before[1] + added)
-    assert to[0] == location[0]  # without rounding
-    assert wider[0] == scale[0]
 
 
 @pytest.mark.parametrize("center", ["none", "mean"])

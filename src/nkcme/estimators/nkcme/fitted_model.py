@@ -29,11 +29,8 @@ class FittedModel(NamedTuple):
         location, inputs = self._locate(x)
         weights = self._weights(self.ensemble.weights(inputs))
         units = self._units(location, weights)
-        if self.law.novelty is not None and self.reading == LAW:
-            spread = member_spread(self.ensemble, location, x)
-            added = self.law.novelty.variance(x, spread) * np.square(self.scaler.scale[0])
-            units = self.law.widened(weights, self.ensemble.atoms, *units, added)
-        return self.law.embedding(self.ensemble, weights, *units, self.reading)
+        added = self._added_variance(location, x)
+        return self.law.embedding(self.ensemble, weights, *units, self.reading, added)
 
     def uncertainty(self, x: np.ndarray) -> Uncertainty:
         """Noise and disagreement of the members at encoded inputs (n, p)."""
@@ -57,6 +54,13 @@ class FittedModel(NamedTuple):
             return None, x
         location = self.location.at(x)
         return location, location.inputs
+
+    def _added_variance(self, location: Location | None, x: np.ndarray) -> np.ndarray | float:
+        """What the law adds to the variance of y for rows that are new."""
+        if self.law.novelty is None or self.reading != LAW:
+            return 0.0
+        spread = member_spread(self.ensemble, location, x)
+        return self.law.novelty.variance(x, spread) * np.square(self.scaler.scale[0])
 
     def _weights(self, weights: np.ndarray) -> np.ndarray:
         """The weights (n, m) of the law for those of the ensemble."""

@@ -14,9 +14,6 @@ from nkcme.distributions.tails import Tails
 from nkcme.estimators.nkcme.ensemble import Ensemble
 from nkcme.estimators.nkcme.novelty import Novelty
 
-#: Of a distribution that is widened, in units of the atoms: an atom has a width of its own.
-_LEAST_VARIANCE = 1e-4
-
 
 @dataclass(frozen=True, eq=False)
 class Law:
@@ -73,25 +70,14 @@ class Law:
             return weights
         return self.calibration.of_weights(weights)
 
-    def widened(
-        self,
-        weights: np.ndarray,
-        atoms: np.ndarray,
-        location: np.ndarray,
-        scale: np.ndarray,
-        added_variance: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Location and scale (n, 1) of atoms with these weights (n, m), so that the distributions
-        keep their means and have this much more variance (n,)."""
-        eta = atoms[:, 0].astype(np.float64)
-        mean = (weights @ eta)[:, None]
-        variance = (weights @ np.square(eta))[:, None] - np.square(mean)
-        own = np.maximum(variance, _LEAST_VARIANCE) * np.square(scale)
-        factor = np.sqrt(1.0 + added_variance[:, None] / own)
-        return location + scale * mean * (1.0 - factor), factor * scale
-
     def embedding(
-        self, ensemble: Ensemble, weights: np.ndarray, location: Any, scale: Any, reading: str
+        self,
+        ensemble: Ensemble,
+        weights: np.ndarray,
+        location: Any,
+        scale: Any,
+        reading: str,
+        added_variance: Any = 0.0,
     ) -> Embedding:
         """The distributions with these weights of the law, in units of location and scale."""
         if reading != "law":
@@ -105,6 +91,7 @@ class Law:
             calibration=None if self.calibration is None else self.calibration.values,
             tails=self.tails,
             support=self.support,
+            added_variance=added_variance,
         )
 
 
