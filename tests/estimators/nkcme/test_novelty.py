@@ -31,7 +31,7 @@ def training_data(x, y):
 def line(rng):
     """y = 2 x for x in a square, the second input without effect: a variogram of E (2 dx)^2 / 2."""
     x = rng.uniform(-1, 1, (2000, 2))
-    return Novelty.learn(training_data(x, 2.0 * x[:, 0]), np.full(2000, 0.5), RECIPE)
+    return Novelty.learn(training_data(x, 2.0 * x[:, 0]), np.full(2000, 0.5), RECIPE, located=True)
 
 
 def test_the_variogram_is_half_the_mean_squared_difference_of_y(line):

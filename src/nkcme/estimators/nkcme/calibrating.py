@@ -222,7 +222,8 @@ def _novelty(fit: EnsembleFit, recipe: LawRecipe) -> Novelty:
     data, location = fit.candidate.data, fit.candidate.location
     some = data.rows(np.arange(len(data.x))[:: -(-len(data.x) // recipe.novelty.most_rows)])
     at = None if location is None else location.model.at(some.x)
-    return Novelty.learn(some, member_spread(fit.ensemble, at, some.x), recipe.novelty)
+    spread = member_spread(fit.ensemble, at, some.x)
+    return Novelty.learn(some, spread, recipe.novelty, located=location is not None)
 
 
 def _with_odds(predicted: Predicted, law: Law) -> Support:

@@ -11,6 +11,8 @@ TOY = "toy data (also scored)"
 UCI = "UCI test folds (also scored)"
 TOY_AND_UCI = "toy data and UCI test folds (both also scored)"
 TABLES = "development tables (not scored elsewhere)"
+TABLES_AND_SHIFTS = "development tables without a cluster, and simulated shifts (those also scored)"
+SHIFTS = "simulated shifts (also scored)"
 TWO_OUTPUTS = "two-output problems (also scored)"
 
 

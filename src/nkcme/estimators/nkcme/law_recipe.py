@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nkcme.calibration.calibration_map import BETA_ROWS, UNIFORM_ROWS
-from nkcme.estimators.nkcme.constants import NOTHING, TABLES, Constants, constant
+from nkcme.estimators.nkcme.constants import (
+    NOTHING,
+    SHIFTS,
+    TABLES,
+    TABLES_AND_SHIFTS,
+    Constants,
+    constant,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,9 +42,14 @@ class NoveltyRecipe(Constants):
         NOTHING,
     )
     spread_factor: float = constant(
-        4.0, "What an excess of the variance between members counts.", TABLES
+        4.0, "What an excess of the variance between members counts.", TABLES_AND_SHIFTS
     )
-    variogram_factor: float = constant(2.0, "What an excess of the variogram of y counts.", TABLES)
+    variogram_factor: float = constant(
+        2.0, "What an excess of the variogram counts around a location model.", TABLES_AND_SHIFTS
+    )
+    variogram_factor_fixed: float = constant(
+        6.0, "The same for fixed atoms, which continue no trend.", SHIFTS
+    )
     most_rows: int = constant(5000, "Training rows that are looked at.", NOTHING)
     most_centers: int = constant(200, "Cluster centres of their inputs,", NOTHING)
     rows_per_center: int = constant(5, "and the least number of rows for each.", NOTHING)

@@ -55,8 +55,11 @@ class Novelty(NamedTuple):
     variogram_factor: float
 
     @classmethod
-    def learn(cls, data: Encoded, spread: np.ndarray, recipe: NoveltyRecipe) -> Novelty:
-        """From training rows with one output, and the variance (n,) between members at them."""
+    def learn(
+        cls, data: Encoded, spread: np.ndarray, recipe: NoveltyRecipe, *, located: bool
+    ) -> Novelty:
+        """From training rows with one output, and the variance (n,) between members at them;
+        ``located`` says whether there is a location model."""
         rng = np.random.default_rng(data.seed)
         x, y = data.x, data.y[:, 0].astype(np.float64)
         n_centers = int(np.clip(len(x) // recipe.rows_per_center, 1, recipe.most_centers))
@@ -75,7 +78,7 @@ class Novelty(NamedTuple):
             float(np.quantile(_nearest(x, centers), recipe.usual)),
             float(np.quantile(spread, recipe.usual)),
             recipe.spread_factor,
-            recipe.variogram_factor,
+            recipe.variogram_factor if located else recipe.variogram_factor_fixed,
         )
 
     def variance(self, x: np.ndarray, spread: np.ndarray) -> np.ndarray:
