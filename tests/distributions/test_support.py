@@ -132,7 +132,7 @@ def test_a_widened_law_keeps_its_mean_and_gains_the_variance(unbounded):
     added[1:] = np.geomspace(0.01, 1e4, unbounded.n_rows - 1)
     wider = unbounded.widened(added)
     np.testing.assert_allclose(wider.mean(), unbounded.mean())
-    np.testing.assert_allclose(wider.var(), unbounded.var() + added)
+    np.testing.assert_allclose(wider.var(), unbounded.var() + np.square(added))
     np.testing.assert_array_equal(wider.edges[0], unbounded.edges[0])
     point = PiecewiseUniform(np.full((1, 2), 3.0), np.array([[0.0, 1.0]]))
     np.testing.assert_array_equal(point.widened(np.ones(1)).ppf([0.1, 0.9]), [[3.0, 3.0]])

@@ -207,9 +207,9 @@ def breaks_of(dist: Distribution) -> np.ndarray:
     far = max(np.ptp(found[0]), 1e-12) * np.geomspace(1.0, 2.0**60, 61)
     found += [found[0][0] - far, found[0][-1] + far]
     if isinstance(dist, Embedding):
-        if dist.reading == LAW:  # piecewise constant between its edges, and between its values
+        if dist.reading == LAW:  # piecewise constant between its edges or its point masses
             law = dist._law()
-            found.append(law.edges[0] if isinstance(law, PiecewiseUniform) else law.values)
+            found += [law.edges[0]] if isinstance(law, PiecewiseUniform) else []
         else:
             found += [_in_y(dist, dist.atoms[:, 0]), _in_y(dist, dist._reader.edges)]
     elif isinstance(dist, GaussianMixture):

@@ -36,7 +36,7 @@ class ConfinedEmbedding(HilbertSpaceElement):
     calibration: np.ndarray | None
     tails: Tails | None
     support: Support
-    added_variance: Any  # after checks an array (n_rows,)
+    added_std: Any  # after checks an array (n_rows,)
 
     @property
     @abstractmethod
@@ -68,8 +68,8 @@ class ConfinedEmbedding(HilbertSpaceElement):
             lower, upper = (tail.in_units(scale[:, 0]) for tail in self.tails)
             below = lower.mass[:, None] + (1.0 - lower.mass - upper.mass)[:, None] * law.below
             law = PiecewiseUniform(law.edges, below, lower, upper)
-        if self.added_variance.any():
-            law = law.widened(self.added_variance)
+        if self.added_std.any():
+            law = law.widened(self.added_std)
         return self.support.restrict(law)
 
     def _by_law(self, f: Any, *arrays: np.ndarray) -> np.ndarray:

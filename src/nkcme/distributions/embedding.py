@@ -69,9 +69,9 @@ class Embedding(ConfinedEmbedding):
         For the law, the tails beyond the outermost bins.
     support : Support
         For the law, the values that y can take.
-    added_variance : float or array_like of shape (n_rows,)
-        For the law, what is added to the variance of each row, around its mean, before the law is
-        confined to the support.
+    added_std : float or array_like of shape (n_rows,)
+        For the law, the root of what is added to the variance of each row, around its mean, before
+        the law is confined to the support.
 
     Notes
     -----
@@ -110,7 +110,7 @@ class Embedding(ConfinedEmbedding):
     calibration: np.ndarray | None = None
     tails: Tails | None = None
     support: Support = EVERYTHING
-    added_variance: Any = 0.0
+    added_std: Any = 0.0
 
     def __post_init__(self) -> None:
         atoms = np.asarray(self.atoms, np.float64)
@@ -139,8 +139,8 @@ class Embedding(ConfinedEmbedding):
             )
         object.__setattr__(self, "atoms", atoms)
         object.__setattr__(self, "weights", weights)
-        added = np.broadcast_to(np.asarray(self.added_variance, np.float64), (len(weights),))
-        object.__setattr__(self, "added_variance", added)
+        added = np.broadcast_to(np.asarray(self.added_std, np.float64), (len(weights),))
+        object.__setattr__(self, "added_std", added)
         self._check_units()
 
     @property
@@ -160,7 +160,7 @@ class Embedding(ConfinedEmbedding):
 
     def __getitem__(self, rows: Any) -> Embedding:
         rows = as_rows(rows)
-        chosen = {"weights": self.weights[rows], "added_variance": self.added_variance[rows]}
+        chosen = {"weights": self.weights[rows], "added_std": self.added_std[rows]}
         return replace(self, **chosen, **self._units_of(rows))
 
     def __repr__(self) -> str:

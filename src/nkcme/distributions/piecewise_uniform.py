@@ -142,12 +142,13 @@ class PiecewiseUniform(Distribution):
         mapped = np.interp(below, levels, np.minimum(values, 1.0))
         return PiecewiseUniform(self.quantiles(below), mapped)
 
-    def widened(self, added_variance: np.ndarray) -> PiecewiseUniform:
-        """The law stretched around its mean, so that its variance grows by this much (n_rows,)."""
+    def widened(self, added_std: np.ndarray) -> PiecewiseUniform:
+        """The law stretched around its mean, so that its variance grows by the square of this
+        (n_rows,)."""
         mean, std = self._mean_and_std()
-        own = np.maximum(np.square(std), 1e-12 * added_variance)
-        wider = own > 0
-        factor = np.sqrt(1.0 + np.divide(added_variance, own, out=np.zeros_like(own), where=wider))
+        # Where there is next to no width, there is nothing to stretch.
+        relative = np.divide(added_std, std, out=np.zeros_like(std), where=std > 1e-6 * added_std)
+        factor = np.hypot(1.0, relative)
         edges = mean[:, None] + factor[:, None] * (self.edges - mean[:, None])
         # Rows that are not stretched keep their edges to the last bit.
         edges = np.where(factor[:, None] > 1.0, edges, self.edges)

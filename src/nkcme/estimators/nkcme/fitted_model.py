@@ -29,7 +29,7 @@ class FittedModel(NamedTuple):
         location, inputs = self._locate(x)
         weights = self._weights(self.ensemble.weights(inputs))
         units = self._units(location, weights)
-        added = self._added_variance(location, x)
+        added = self._added_std(location, x)
         return self.law.embedding(self.ensemble, weights, *units, self.reading, added)
 
     def uncertainty(self, x: np.ndarray) -> Uncertainty:
@@ -55,12 +55,12 @@ class FittedModel(NamedTuple):
         location = self.location.at(x)
         return location, location.inputs
 
-    def _added_variance(self, location: Location | None, x: np.ndarray) -> np.ndarray | float:
-        """What the law adds to the variance of y for rows that are new."""
+    def _added_std(self, location: Location | None, x: np.ndarray) -> np.ndarray | float:
+        """The root of what the law adds to the variance of y for rows that are new."""
         if self.law.novelty is None or self.reading != LAW:
             return 0.0
         spread = member_spread(self.ensemble, location, x)
-        return self.law.novelty.variance(x, spread) * np.square(self.scaler.scale[0])
+        return self.scaler.scale[0] * np.sqrt(self.law.novelty.variance(x, spread))
 
     def _weights(self, weights: np.ndarray) -> np.ndarray:
         """The weights (n, m) of the law for those of the ensemble."""

@@ -77,7 +77,7 @@ class Law:
         location: Any,
         scale: Any,
         reading: str,
-        added_variance: Any = 0.0,
+        added_std: Any = 0.0,
     ) -> Embedding:
         """The distributions with these weights of the law, in units of location and scale."""
         if reading != "law":
@@ -91,7 +91,7 @@ class Law:
             calibration=None if self.calibration is None else self.calibration.values,
             tails=self.tails,
             support=self.support,
-            added_variance=added_variance,
+            added_std=added_std,
         )
 
 

@@ -63,6 +63,7 @@ class Novelty(NamedTuple):
         rng = np.random.default_rng(data.seed)
         x, y = data.x, data.y[:, 0].astype(np.float64)
         n_centers = int(np.clip(len(x) // recipe.rows_per_center, 1, recipe.most_centers))
+        n_centers = min(n_centers, len(np.unique(x, axis=0)))
         clusters = KMeans(n_centers, n_init=1, max_iter=20, random_state=data.seed).fit(x)
         centers = clusters.cluster_centers_.astype(np.float32)
         # Outliers of y would hide how y changes with x.
