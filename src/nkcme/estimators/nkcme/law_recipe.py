@@ -38,11 +38,12 @@ class NoveltyRecipe(Constants):
 
     usual: float = constant(
         0.99,
-        "Distances and disagreements up to this quantile of the training rows are usual.",
-        NOTHING,
+        "Distances and disagreements up to this quantile of the training rows are usual. With "
+        "0.999, half of the intervals on shifted rows are too short.",
+        TABLES_AND_SHIFTS,
     )
     spread_factor: float = constant(
-        4.0, "What an excess of the variance between members counts.", TABLES_AND_SHIFTS
+        2.0, "What an excess of the variance between members counts.", TABLES_AND_SHIFTS
     )
     variogram_factor: float = constant(
         2.0, "What an excess of the variogram counts around a location model.", TABLES_AND_SHIFTS

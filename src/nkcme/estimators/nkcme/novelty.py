@@ -62,9 +62,12 @@ class Novelty(NamedTuple):
         ``located`` says whether there is a location model."""
         rng = np.random.default_rng(data.seed)
         x, y = data.x, data.y[:, 0].astype(np.float64)
-        n_centers = int(np.clip(len(x) // recipe.rows_per_center, 1, recipe.most_centers))
-        n_centers = min(n_centers, len(np.unique(x, axis=0)))
-        clusters = KMeans(n_centers, n_init=1, max_iter=20, random_state=data.seed).fit(x)
+        # Centres of one half, distances of the other: what is usual for rows that are new.
+        order = rng.permutation(len(x))
+        half, others = x[order[::2]], x[order[1::2]]
+        n_centers = int(np.clip(len(half) // recipe.rows_per_center, 1, recipe.most_centers))
+        n_centers = min(n_centers, len(np.unique(half, axis=0)))
+        clusters = KMeans(n_centers, n_init=1, max_iter=20, random_state=data.seed).fit(half)
         centers = clusters.cluster_centers_.astype(np.float32)
         # Outliers of y would hide how y changes with x.
         y = np.clip(y, *np.quantile(y, [0.01, 0.99]))
@@ -76,7 +79,7 @@ class Novelty(NamedTuple):
             centers,
             distances,
             rising.predict(distances),
-            float(np.quantile(_nearest(x, centers), recipe.usual)),
+            float(np.quantile(_nearest(others, centers), recipe.usual)),
             float(np.quantile(spread, recipe.usual)),
             recipe.spread_factor,
             recipe.variogram_factor if located else recipe.variogram_factor_fixed,
