@@ -17,6 +17,7 @@ from benchmarks.experiments.protocols.fitting import (
     draw_samples,
     fit_and_score,
 )
+from benchmarks.experiments.table_scores import interval_shares
 from benchmarks.timing import timed
 from nkcme import metrics
 from nkcme.errors import NkcmeError
@@ -65,6 +66,7 @@ def _score(
         "metrics": {
             "qice_percent": 100 * metrics.qice_from_counts(bins),
             "rmse": paper.rmse_scale(cell.dataset) * metrics.rmse(y, draws.mean(axis=0)),
+            **interval_shares(np.stack([evaluation.pit, evaluation.pit], axis=1)),
             **scores,
         },
         "bins": bins.tolist(),
