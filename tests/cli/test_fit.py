@@ -15,6 +15,7 @@ from support.houses import make_table
 def test_fit_prints_what_was_fitted_and_its_scores(fitted):
     assert "from 3 columns on 54 rows" in fitted.printed
     assert f"Saved the model to {fitted.path}" in fitted.printed
+    assert "Values of price: numbers" in fitted.printed
     assert "On 6 rows held out" in fitted.printed
     assert "CRPS" in fitted.printed
     assert [path.name for path in fitted.path.parent.iterdir()] == ["price-model"]
@@ -38,13 +39,23 @@ def test_fit_passes_preset_and_parameters_to_the_estimator(table, tmp_path, monk
 
     monkeypatch.setattr("nkcme.cli.fit._make", make)
     options = ("--preset", "paper-toy", "--kernel", "laplace", "--validation-fraction", 0.2)
+    options += ("--bounds", "0,", "--integer", "--values", "1,2.5")
     refuse("fit", table, "--target", "price", "--out", tmp_path / "m", *options, "--seed", 4)
     expected = nkcme.presets.PAPER_TOY | {
         "kernel": "laplace",
         "validation_fraction": 0.2,
+        "bounds": (0.0, None),
+        "integer": True,
+        "values": [1.0, 2.5],
         "random_state": 4,
     }
     assert given == expected
+
+
+@pytest.mark.parametrize("bounds", ["0", "0,1,2", "low,high"])
+def test_bounds_are_two_numbers(bounds, table, tmp_path, refuse):
+    command = ("fit", table, "--target", "price", "--out", tmp_path / "m", "--bounds", bounds)
+    assert "--bounds must be two numbers" in refuse(*command)
 
 
 @pytest.mark.parametrize("estimator", ["MDN", "KernelCME"])

@@ -16,7 +16,7 @@ from nkcme._version import __version__
 from nkcme.cli.data_app import data
 from nkcme.cli.options import AsJson, Seed
 from nkcme.cli.rl_app import rl
-from nkcme.cli.running import STOPPED, numbers, print_note, run_app
+from nkcme.cli.running import STOPPED, limits, numbers, print_note, run_app
 
 #: Every sample is a column of the table that `predict` writes; wider tables cannot be read.
 MAX_SAMPLES = 100_000
@@ -138,6 +138,25 @@ def fit(
             show_default="that of the preset",
         ),
     ] = None,
+    bounds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW,HIGH",
+            help="The least and the largest value of the target, as in 0,100 or 0, for no limit.",
+            show_default="found in the table",
+        ),
+    ] = None,
+    integer: Annotated[
+        bool, typer.Option("--integer", help="The target is a whole number.")
+    ] = False,
+    values: Annotated[
+        str | None,
+        typer.Option(
+            metavar="V,V,...",
+            help="All values that the target can take.",
+            show_default="found in the table",
+        ),
+    ] = None,
     seed: Seed = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a fit that was stopped.")
@@ -156,7 +175,14 @@ def fit(
     from nkcme.cli.fit import fit_table
     from nkcme.cli.stopping import TrainingStopped
 
-    chosen = {"kernel": kernel, "epochs": epochs, "validation_fraction": validation_fraction}
+    chosen = {
+        "kernel": kernel,
+        "epochs": epochs,
+        "validation_fraction": validation_fraction,
+        "bounds": None if bounds is None else limits(bounds, "--bounds", "0,100 or 0,"),
+        "integer": integer or None,
+        "values": None if values is None else numbers(values, "--values", "1,2,3"),
+    }
     try:
         result = fit_table(
             table,

@@ -51,6 +51,8 @@ def show_fit(result: dict[str, Any]) -> None:
         f"{result['seconds']:.1f} s{training}.",
         soft_wrap=True,
     )
+    if result["support"] is not None:
+        out.print(f"Values of {result['target']}: {result['support']}.", soft_wrap=True)
     out.print(f"Saved the model to {result['model']}", soft_wrap=True)
     if result["metrics"] is None:
         out.print("No rows were held out, so there are no scores.")

@@ -79,6 +79,7 @@ def fit_table(
         "estimator": estimator,
         "steps": getattr(model, "n_steps_", None),
         "bandwidth": getattr(model, "bandwidth_", None),
+        "support": str(model.support_) if hasattr(model, "support_") else None,
         "seconds": seconds,
         "metrics": evaluate(model, X.iloc[test], y[test]) if len(test) else None,
     }

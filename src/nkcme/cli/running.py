@@ -69,3 +69,15 @@ def numbers(text: str, option: str, example: str) -> list[float]:
         raise NkcmeError(
             f"{option} must be numbers separated by commas, as in {example}; got {text!r}"
         ) from None
+
+
+def limits(text: str, option: str, example: str) -> tuple[float | None, float | None]:
+    """The two numbers of an option that takes a range; a side left empty has no limit."""
+    sides = text.split(",")
+    try:
+        low, high = (float(side) if side.strip() else None for side in sides)
+    except ValueError:
+        raise NkcmeError(
+            f"{option} must be two numbers with a comma between them, as in {example}; got {text!r}"
+        ) from None
+    return low, high
