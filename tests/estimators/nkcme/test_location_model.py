@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nkcme.estimators.nkcme.location_model import LocationModel
+from nkcme.estimators.nkcme.location_model import LocationModel, reach_of
 
 
 class Constant(NamedTuple):
@@ -37,6 +37,23 @@ def test_the_network_of_weights_gets_the_mean_and_how_bases_differ_from_it():
     inputs = model.at(x).inputs
     np.testing.assert_allclose(inputs, np.c_[x, np.tile([2.0, -2.0, 2.0], (3, 1))])
     assert inputs.shape[1] == model.n_inputs(2)
+
+
+def test_predictions_stay_within_the_range_of_y_and_as_much_again():
+    reach = reach_of(np.array([[-1.0], [0.5], [3.0]]))
+    np.testing.assert_array_equal(reach, [[-5.0], [7.0]])
+    wild = Constant(np.array([[[-100.0], [0.0], [103.0]]]))
+    model = LocationModel({"base00": wild}, np.ones((1, 1)), np.ones(1), 1, None, reach)
+    np.testing.assert_array_equal(model.at(np.zeros((3, 1))).mean, [[-5.0], [0.0], [7.0]])
+
+
+def test_every_base_and_member_counts_in_the_spread():
+    """Bases of weight 1 and 0, members at 0 and 2, and at 3 and 5: (0 + 9) / 2 between the bases
+    and the mean 1, and a variance of 2 within each."""
+    members = [np.array(values).reshape(2, 1, 1) for values in ([0.0, 2.0], [3.0, 5.0])]
+    bases = dict(zip("ab", map(Constant, members), strict=True))
+    model = LocationModel(bases, np.array([[1.0], [0.0]]), np.ones(1), 2, None)
+    np.testing.assert_allclose(model.at(np.zeros((1, 1))).spread, [[4.5 + 2.0]])
 
 
 def test_a_location_model_describes_itself_in_one_line():

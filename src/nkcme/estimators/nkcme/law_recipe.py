@@ -10,6 +10,7 @@ from nkcme.estimators.nkcme.constants import (
     SHIFTS,
     TABLES,
     TABLES_AND_SHIFTS,
+    UCI_AND_TABLES,
     Constants,
     constant,
 )
@@ -85,10 +86,14 @@ class LawRecipe(Constants):
     least_tail_rows: int = constant(20, "The least number of residuals for that.", NOTHING)
     n_corrections: int = constant(3, "Corrections of a map by its own counts.", TABLES)
     calibration_uniform_rows: float = constant(
-        UNIFORM_ROWS, "Pseudo-rows for the identity: fifty rows do not bend the map.", TABLES
+        UNIFORM_ROWS,
+        "Pseudo-rows for the identity: fifty rows do not bend the map.",
+        UCI_AND_TABLES,
     )
     calibration_beta_rows: tuple[float, ...] = constant(
-        BETA_ROWS, "Pseudo-rows for a beta distribution; the likeliest number is used.", TABLES
+        BETA_ROWS,
+        "Pseudo-rows for a beta distribution; the likeliest number is used.",
+        UCI_AND_TABLES,
     )
 
     novelty: NoveltyRecipe = constant(NoveltyRecipe(), "See `NoveltyRecipe`.", TABLES)
