@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from nkcme.distributions.base import Distribution
 from nkcme.distributions.checks import as_rows
+from nkcme.distributions.row_law import RowLaw
 from nkcme.distributions.tails import Tail
 
 
 @dataclass(frozen=True, eq=False)
-class PiecewiseUniform(Distribution):
+class PiecewiseUniform(RowLaw):
     """One law per row, of which every method gives another view.
 
     Row i has the CDF ``below[i, j]`` at ``edges[i, j]`` and rises linearly between edges. Where
@@ -43,10 +43,6 @@ class PiecewiseUniform(Distribution):
     @property
     def n_rows(self) -> int:
         return len(self.edges)
-
-    @property
-    def n_outputs(self) -> int:
-        return 1
 
     def __getitem__(self, rows: Any) -> PiecewiseUniform:
         rows = as_rows(rows)
@@ -107,9 +103,6 @@ class PiecewiseUniform(Distribution):
                 tail = self.upper.log_density(np.maximum(points - last, 0.0))
                 value = np.where(points > last, tail, value)
             return np.where(jump > 0, np.log(jump), value)
-
-    def _ppf(self, q: np.ndarray) -> np.ndarray:
-        return self.quantiles(np.broadcast_to(q, (self.n_rows, len(q))))
 
     def quantiles(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows, m)."""
@@ -200,9 +193,6 @@ class PiecewiseUniform(Distribution):
             middle = np.where(masses[rows, best] > 0, values[best], middle)
         return middle[:, None]
 
-    def _rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
-        return self.quantiles(rng.uniform(size=(self.n_rows, size))).T[..., None]
-
     def _crps(self, y: np.ndarray) -> np.ndarray:
         inside = np.clip(y, self.edges[:, 0], self.edges[:, -1])[:, None]
         j = np.clip(_last_below(self.edges, inside, True), 0, self.edges.shape[1] - 2)
@@ -236,9 +226,6 @@ class PiecewiseUniform(Distribution):
         return values, masses
 
     # --- edges ------------------------------------------------------------------------------------
-
-    def _points(self, y: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(y[..., 0], (self.n_rows, y.shape[1]))
 
     def _mass_below(self, rows: np.ndarray, y: np.ndarray) -> np.ndarray:
         """P(Y < y) of these rows, for y (m,) below their first edges."""

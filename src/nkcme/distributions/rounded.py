@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from nkcme.distributions.base import Distribution
 from nkcme.distributions.checks import as_rows
 from nkcme.distributions.piecewise_uniform import PiecewiseUniform
+from nkcme.distributions.row_law import RowLaw
 from nkcme.distributions.tails import Tail
 
 #: Beyond the outermost values, what was never seen lies within about this share of their range.
 _TAIL_SPAN = 0.05
 
 
-class Rounded(Distribution):
+class Rounded(RowLaw):
     """A continuous law, rounded to the nearest of some values.
 
     Probabilities of points need only the continuous law beside these points. Moments and scores
@@ -40,10 +40,6 @@ class Rounded(Distribution):
     @property
     def n_rows(self) -> int:
         return self.law.n_rows
-
-    @property
-    def n_outputs(self) -> int:
-        return 1
 
     def __getitem__(self, rows: Any) -> Rounded:
         return Rounded(self.law[as_rows(rows)], self.values, self.unseen)
@@ -98,9 +94,6 @@ class Rounded(Distribution):
         value = self.law.probability(np.where(finite, point, 0.0), inclusive=True)
         return np.where(finite, value, (point > 0).astype(np.float64))
 
-    def _points(self, y: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(y[..., 0], (self.n_rows, y.shape[1]))
-
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         if self.unseen:
             return self._whole._cdf(y)
@@ -119,18 +112,12 @@ class Rounded(Distribution):
         with np.errstate(divide="ignore"):
             return np.log(self._pmf(y))
 
-    def _ppf(self, q: np.ndarray) -> np.ndarray:
-        return self.quantiles(np.broadcast_to(q, (self.n_rows, len(q))))
-
     def quantiles(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows, m)."""
         if self.unseen:
             return self._whole.quantiles(q)
         place = np.searchsorted(self._middles[1:-1], self.law.quantiles(q), "left")
         return self.values[place]
-
-    def _rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
-        return self.quantiles(rng.uniform(size=(self.n_rows, size))).T[..., None]
 
     def _mean(self) -> np.ndarray:
         return self._whole._mean()

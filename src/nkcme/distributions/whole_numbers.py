@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from nkcme.distributions.base import Distribution
 from nkcme.distributions.checks import as_rows
 from nkcme.distributions.piecewise_uniform import PiecewiseUniform
 from nkcme.distributions.progressions import Progressions
+from nkcme.distributions.row_law import RowLaw
 from nkcme.distributions.tail_sums import tail_sums
 from nkcme.distributions.tails import Tail
 from nkcme.errors import NkcmeError
@@ -23,7 +23,7 @@ MAX_LISTED = 100_000
 _RARE = 1e-9
 
 
-class WholeNumbers(Distribution):
+class WholeNumbers(RowLaw):
     """A continuous law, rounded to the nearest whole number.
 
     The probability G(k) of at most k is that of at most k + 1/2 under the continuous law. For the
@@ -47,10 +47,6 @@ class WholeNumbers(Distribution):
     def n_rows(self) -> int:
         return self.law.n_rows
 
-    @property
-    def n_outputs(self) -> int:
-        return 1
-
     def __getitem__(self, rows: Any) -> WholeNumbers:
         return WholeNumbers(self.law[as_rows(rows)], self.lower, self.upper)
 
@@ -65,15 +61,9 @@ class WholeNumbers(Distribution):
     def _pdf(self, y: np.ndarray) -> np.ndarray:
         return self._pmf(y)
 
-    def _ppf(self, q: np.ndarray) -> np.ndarray:
-        return self.quantiles(np.broadcast_to(q, (self.n_rows, len(q))))
-
     def quantiles(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows, m)."""
         return self._rounded(self.law.quantiles(q))
-
-    def _rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
-        return self.quantiles(rng.uniform(size=(self.n_rows, size))).T[..., None]
 
     def _point_masses(self) -> tuple[np.ndarray, np.ndarray]:
         reach = self.quantiles(np.tile([_RARE, 1.0 - _RARE], (self.n_rows, 1)))
@@ -89,9 +79,6 @@ class WholeNumbers(Distribution):
         masses = self._mass(np.broadcast_to(values, (self.n_rows, len(values))))
         positive = masses.any(axis=0)
         return values[positive], masses[:, positive]
-
-    def _points(self, y: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(y[..., 0], (self.n_rows, y.shape[1]))
 
     def _rounded(self, x: np.ndarray) -> np.ndarray:
         """x rounded to whole numbers within the bounds, halves downwards."""
