@@ -12,7 +12,7 @@ help:
 	@echo "make lint         run ruff and mypy"
 	@echo "make format       format the code"
 	@echo "make docs         build the documentation into site/"
-	@echo "make bench-speed  measure training speed against plain loops on this machine"
+	@echo "make bench-speed  measure training against plain loops, and predictions, on this machine"
 	@echo "make clean        remove the environment and everything that was built"
 
 install: $(STAMP)
@@ -46,6 +46,9 @@ docs: install
 bench-speed: install
 	$(BIN)/python -m benchmarks speed
 	$(BIN)/python -m benchmarks rl-speed
+	$(BIN)/python -m benchmarks runtime-speed
+	$(BIN)/python -m benchmarks start-speed
+	$(BIN)/python -m benchmarks busy-speed
 
 clean:
 	rm -rf $(VENV) demo site dist .mypy_cache .ruff_cache .pytest_cache

@@ -16,7 +16,8 @@ SOURCE = Path(nkcme.__file__).parent
 #: stands for all its modules; a new module must be given its place here.
 FLOORS = [
     {"cli", "__main__"},
-    {"report"},
+    {"serving"},
+    {"report", "runtime"},
     {"estimators", "rl"},
     {"evaluation", "datasets", "presets"},
     {"training", "calibration", "tables", "model_files"},
@@ -33,9 +34,11 @@ ONE_DOOR = {
     "gymnax",
     "gymnasium",
     "flowjax",
+    "lightgbm",
     "safetensors",
     "scoringrules",
     "pooch",
+    "fastapi",
 }
 
 
@@ -45,6 +48,8 @@ SHARED = (
     "estimators.closed_form",
     "estimators.fingerprint",
     "estimators.gradient_trained",
+    "estimators.predictions",
+    "estimators.registry",
     "estimators.replica_training",
     "estimators.saving",
     "estimators.training_data",

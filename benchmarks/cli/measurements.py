@@ -26,8 +26,12 @@ def add_to(app: typer.Typer) -> None:
     for name, command, example in (
         ("speed", speed, "speed --repeats 3"),
         ("rl-speed", rl_speed, "rl-speed --whole"),
+        ("runtime-speed", runtime_speed, "runtime-speed --rows 100000"),
+        ("start-speed", start_speed, "start-speed --before ../nkcme-before"),
+        ("busy-speed", busy_speed, "busy-speed --rows 5000"),
         ("table-sizes", table_sizes, "table-sizes --sizes 300"),
         ("small-tables", small_tables, "small-tables --folds 6"),
+        ("log-transform", log_transform, "log-transform --sets wage"),
         ("risk", risk, "risk"),
         ("figures", figures, "figures"),
     ):
@@ -44,6 +48,27 @@ def speed(repeats: Repeats = 5, out: Out = _OUT) -> None:
     from benchmarks.speed.training import main
 
     main(repeats, out)
+
+
+def runtime_speed(
+    repeats: Repeats = 5,
+    rows: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Rows of the large table.")
+    ] = 1_000_000,
+    requests: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Requests of the load test.")
+    ] = 10_000,
+    out: Out = _OUT,
+) -> None:
+    """Measure the runtime, the full library and the server.
+
+    Import and load, one row, a million rows, and a load test on the loopback interface in which
+    each answer is compared with the right one. Takes several minutes. Writes
+    runtime-speed-DEVICE.json.
+    """
+    from benchmarks.speed.runtime import main
+
+    main(repeats, rows, requests, out)
 
 
 def rl_speed(
@@ -70,6 +95,42 @@ def rl_speed(
     from benchmarks.speed.agents import main
 
     main(repeats, plain_steps, our_steps, whole, out)
+
+
+def start_speed(
+    repeats: Repeats = 5,
+    before: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY", help="A checkout of another commit, measured side by side."
+        ),
+    ] = None,
+    out: Out = _OUT,
+) -> None:
+    """Measure how long new processes take to start.
+
+    Imports, nkcme info, and commands that are refused. Takes a minute. Writes start-DEVICE.json.
+    """
+    if before is not None and not (before / "src" / "nkcme").is_dir():
+        raise NkcmeError(f"--before needs a checkout with src/nkcme; got {before}")
+    from benchmarks.speed.start import main
+
+    main(repeats, before, out)
+
+
+def busy_speed(
+    rows: Annotated[int, typer.Option(metavar="N", min=100, help="Rows of the table.")] = 1000,
+    repeats: Repeats = 3,
+    out: Out = _OUT,
+) -> None:
+    """Measure a fit beside busy processes.
+
+    Also compares regressors fitted in turn with regressors fitted while networks train. Takes
+    minutes. Writes busy-DEVICE.json.
+    """
+    from benchmarks.speed.busy import main
+
+    main(rows, repeats, out)
 
 
 def table_sizes(
@@ -107,6 +168,32 @@ def small_tables(
     from benchmarks.checks.small_tables import main
 
     main(folds, out)
+
+
+def log_transform(
+    tables: Annotated[
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="CSV files.", show_default="NKCME_TABLES"),
+    ] = None,
+    sets: Annotated[
+        str, typer.Option(metavar="NAMES", help="Tables with y above zero, comma-separated.")
+    ] = "wage,diamonds",
+    most_rows: Annotated[
+        int, typer.Option(metavar="N", min=200, help="Training rows of a table.")
+    ] = 6000,
+    simulations: Annotated[
+        bool, typer.Option(help="Whether simulated tables are compared as well.")
+    ] = True,
+    out: Out = _OUT,
+) -> None:
+    """Compare models of y and of log y.
+
+    Both on fold 0 of tables, and the automatic choice there and on simulated tables. Takes many
+    minutes. Adds rows to log-transform-trial-DEVICE.jsonl.
+    """
+    from benchmarks.checks.log_transform import main
+
+    main(tables, [name for name in sets.split(",") if name], most_rows, simulations, out)
 
 
 def risk(out: Out = _OUT, images: Images = _IMAGES) -> None:

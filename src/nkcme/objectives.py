@@ -1,4 +1,5 @@
-"""The objectives that training minimises: pure functions of weights and kernel matrices.
+"""The objectives that training minimises: pure functions of weights and kernel matrices, and the
+likelihood of a mixture.
 
 Notation of the paper: weights w (batch, m), atoms eta (m, d), targets y (batch, d), kernel k.
 
@@ -35,6 +36,13 @@ def sq_loss(w: Array, y: Array, atoms: Atoms, kernel: DensityKernel) -> Array:
     """Section 3.2.1: the mean squared L2 distance of sum_a w_a k(eta_a, .) to the true density,
     up to a constant. It differs from `rkhs_loss` in the Gram matrix only."""
     return _loss(w, y, atoms, kernel, lambda k: atoms.blocks(k.self_convolution))
+
+
+def mixture_log_likelihood(log_weights: Array, means: Array, log_stds: Array, y: Array) -> Array:
+    """log sum_k w_k N(y; m_k, s_k^2) at one y (d,), by log-sum-exp."""
+    score = (y[None] - means) * jnp.exp(-log_stds)
+    log_normal = -0.5 * jnp.square(score) - log_stds - 0.5 * jnp.log(2.0 * jnp.pi)
+    return jax.nn.logsumexp(log_weights + jnp.sum(log_normal, axis=1))
 
 
 def _loss(

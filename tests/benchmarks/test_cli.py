@@ -12,7 +12,8 @@ from support import fake_bench
 
 COMMANDS = [
     "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed", "rl-speed",
-    "table-sizes", "small-tables", "risk", "figures",
+    "runtime-speed", "start-speed", "busy-speed", "table-sizes", "small-tables", "log-transform",
+    "risk", "figures",
 ]  # fmt: skip
 
 

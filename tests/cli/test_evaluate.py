@@ -81,6 +81,16 @@ def test_brackets_in_names_are_no_markup_and_a_long_list_is_cut(model, capsys):
     assert "and 10 more" in printed
 
 
+def test_info_shows_what_a_recipe_changes(tmp_path, call):
+    recipe = replace(nkcme.Recipe(), n_folds=3)
+    x = np.linspace(0.0, 1.0, 30)[:, None]
+    model = nkcme.NKCME(**nkcme.presets.QUICK, recipe=recipe, epochs=1, random_state=0)
+    model.fit(x, x[:, 0]).save(tmp_path / "m")
+    assert f"recipe={recipe!r}" in " ".join(call("info", tmp_path / "m")[0].split())
+    parameters = json.loads(call("info", tmp_path / "m", "--json")[0])["parameters"]
+    assert parameters["recipe"]["n_folds"] == 3
+
+
 def test_numbers_that_are_not_finite_are_null_in_json(capsys):
     display.show_json({"nll": float("inf"), "rows": [float("nan"), 1.5]})
     assert json.loads(capsys.readouterr().out) == {"nll": None, "rows": [None, 1.5]}

@@ -3,11 +3,16 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 import nkcme
 from nkcme.cli import display
 from nkcme.cli.app import run
+from nkcme.cli.fit import KERNEL_NAMES, OPTIONS
+from nkcme.estimators import ESTIMATORS
+from nkcme.kernels import KERNELS
+from support.bad_table_files import BAD_TABLES
 from support.ctrl_c import ctrl_c_after_first_checkpoint
 from support.houses import make_table
 
@@ -30,7 +35,17 @@ def test_fit_with_the_default_preset_prints_json(table, tmp_path, call):
     assert result["metrics"]["rmse"] > 0
 
 
-def test_fit_passes_preset_and_parameters_to_the_estimator(table, tmp_path, monkeypatch, refuse):
+@pytest.mark.parametrize(
+    ("support", "parameters"),
+    [
+        (("--bounds", "0,", "--integer"), {"bounds": (0.0, None), "integer": True}),
+        (("--values", "1,2.5"), {"values": [1.0, 2.5]}),
+        (("--transform", "none"), {"transform": "none"}),
+    ],
+)
+def test_fit_passes_preset_and_parameters_to_the_estimator(
+    support, parameters, table, tmp_path, monkeypatch, refuse
+):
     given = {}
 
     def make(estimator, parameters, checkpoint):
@@ -38,18 +53,39 @@ def test_fit_passes_preset_and_parameters_to_the_estimator(table, tmp_path, monk
         raise nkcme.NkcmeError("not fitted in this test")
 
     monkeypatch.setattr("nkcme.cli.fit._make", make)
+    monkeypatch.setattr("nkcme.cli.fit._check_training_rows", lambda *_: None)
     options = ("--preset", "paper-toy", "--kernel", "laplace", "--validation-fraction", 0.2)
-    options += ("--bounds", "0,", "--integer", "--values", "1,2.5")
-    refuse("fit", table, "--target", "price", "--out", tmp_path / "m", *options, "--seed", 4)
+    command = ("fit", table, "--target", "price", "--out", tmp_path / "m", *options, *support)
+    refuse(*command, "--seed", 4)
     expected = nkcme.presets.PAPER_TOY | {
         "kernel": "laplace",
         "validation_fraction": 0.2,
-        "bounds": (0.0, None),
-        "integer": True,
-        "values": [1.0, 2.5],
         "random_state": 4,
     }
-    assert given == expected
+    assert given == expected | parameters
+
+
+def test_the_options_are_those_that_the_estimators_have():
+    assert set(KERNEL_NAMES) == set(KERNELS)
+    options = OPTIONS["NKCME"]
+    for name, of_estimator in OPTIONS.items():
+        known = ESTIMATORS[name]._get_param_names()
+        assert set(of_estimator) == {option for option in options if option in known}, name
+
+
+def test_a_model_of_the_logarithm_is_named_wherever_it_is_described(tmp_path, call):
+    houses = make_table()
+    houses["price"] = np.exp(houses["price"])
+    houses.to_csv(tmp_path / "t.csv", index=False)
+    command = ("fit", tmp_path / "t.csv", "--target", "price", "--out", tmp_path / "m")
+    quick = ("--preset", "quick", "--epochs", 2)
+    out, _ = call(*command, *quick, "--transform", "log")
+    assert "Modelled the log of price; predictions are in its own units." in out
+    assert "log of y" in call("info", tmp_path / "m")[0]
+    assert json.loads(call("info", tmp_path / "m", "--json")[0])["transform"] == "log"
+    call("report", tmp_path / "m", tmp_path / "t.csv", "-o", tmp_path / "r.html")
+    assert "models the log of price" in (tmp_path / "r.html").read_text()
+    assert "log of" not in call(*command, *quick)[0]
 
 
 @pytest.mark.parametrize("bounds", ["0", "0,1,2", "low,high"])
@@ -93,25 +129,6 @@ def test_a_constant_target_is_fitted_on_all_rows(tmp_path, call, capsys):
 
 
 # --- bad input
-
-
-BAD_TABLES = {
-    "empty": (b"", "empty"),
-    "header only": (b"x,price\n", "0 rows"),
-    "not UTF-8": ("x,price\nü,1\n".encode("latin-1"), "UTF-8"),
-    "half-written": (b"x,price\n1,2\n3", "line 3"),
-    "open quote": (b'x,price\n1,2\n"3,4\n', "not closed"),
-    "long field": (b"x,price\n1,2\n" + b"3" * 200_000 + b",4\n", "more than 131,072 characters"),
-    "duplicate columns": (b"x,x,price\n1,2,3\n", "several columns named 'x'"),
-    "dates": (b"day,price\n2024-01-31,2\n2024-02-29,3\n2024-03-01,4\n", "'day' of X holds dates"),
-    "date-times": (b"at,price\n2024-01-31T12:00,2\n2024-02-29T12:00,3\n,4\n", "holds dates"),
-    "no target": (b"x,prize\n1,2\n", "'prize'"),
-    "target alone": (b"price\n1\n2\n", "only column"),
-    "text as target": (b"x,price\n1,cheap\n2,dear\n", "text"),
-    "hole in target": (b"x,price\n1,2\n2,\n", "missing"),
-    "infinite target": (b"x,price\n1,2\n2,inf\n", "'price'"),
-    "one row": (b"x,price\n1,2\n", "at least 2 rows"),
-}
 
 
 @pytest.mark.parametrize("case", BAD_TABLES)

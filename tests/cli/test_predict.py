@@ -161,5 +161,6 @@ def test_bad_models_are_refused_by_every_command(command, bad_model, table, tmp_
 
 
 def test_models_of_several_outputs_are_refused(table, monkeypatch, refuse):
-    monkeypatch.setattr("nkcme.cli.loading.load", lambda path: SimpleNamespace(n_outputs_=2))
+    saved = SimpleNamespace(n_outputs=2)
+    monkeypatch.setattr("nkcme.cli.loading.SavedModel.read", lambda path: saved)
     assert "2 outputs" in refuse("predict", "two", table)

@@ -106,6 +106,7 @@ BAD_PARAMETERS: dict[str, Cases] = {
         *(("center", value, "none") for value in ("median", 3, None, [], ["tree"])),
         *(("recalibrate", value, "True, False or") for value in (1, "yes", None)),
         *(("atoms", value, "quantile") for value in ("random", None)),
+        *(("transform", value, "log") for value in ("root", None, 1)),
         *(("kernel", value, "gaussian") for value in ("cubic", 3, None, ["gaussian"])),
         *(("head", value, "simplex") for value in ("tail", None, ["simplex"])),
         *(("bandwidth_update", value, "joint") for value in ("never", ["joint"])),
@@ -151,7 +152,7 @@ def test_every_parameter_has_a_bad_value():
 
 
 def test_one_atom_is_the_middle_of_the_range():
-    model = tiny("NKCME", n_atoms=1, reading="atomic").fit(X, Y)
+    model = tiny("NKCME", center="none", n_atoms=1, reading="atomic").fit(X, Y)
     mean = check_sane(model)
     np.testing.assert_allclose(mean, 0.5 * (Y.min() + Y.max()), rtol=1e-5)
 

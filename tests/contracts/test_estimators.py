@@ -180,7 +180,7 @@ def test_score_is_r_squared(name):
 def test_long_tables_are_predicted_in_blocks_with_the_same_result(name, monkeypatch):
     model = fitted(name)
     whole = predictions(model)
-    monkeypatch.setattr("nkcme.estimators.base.BLOCK_ROWS", 7)
+    monkeypatch.setattr("nkcme.estimators.predictions.BLOCK_ROWS", 7)
     for method, values in predictions(model).items():
         if method != "samples":  # blocks share one generator, so the samples differ
             np.testing.assert_allclose(values, whole[method], rtol=1e-4, atol=1e-5)

@@ -42,6 +42,8 @@ TARGETS = {
     "five values": (np.clip(np.round(2 * NOISY), -2, 2) / 2, {"values": [-1, -0.5, 0, 0.5, 1]}),
     "capped": (np.minimum(NOISY, 0.5), {}),
     "shares": (1 / (1 + np.exp(-NOISY)), {"bounds": (0, 1)}),
+    "log": (np.exp(NOISY), {"transform": "log"}),
+    "log, capped": (np.minimum(np.exp(NOISY), 1.5), {"transform": "log"}),
 }
 
 

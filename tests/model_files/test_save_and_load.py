@@ -38,7 +38,7 @@ from support.stored_models import (
 def test_every_kind_of_array_is_restored(write, read, tmp_path):
     arrays = {
         dtype: np.array([[0, 1, 1], [1, 0, 1]], dtype)
-        for dtype in ("float32", "float64", "int32", "int64", "uint32", "uint8", "bool")
+        for dtype in ("float32", "float64", "int32", "int64", "int16", "uint32", "uint8", "bool")
     }
     arrays |= {
         "": np.array(3.5),

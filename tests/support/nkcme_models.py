@@ -8,7 +8,7 @@ import numpy as np
 
 from nkcme import NKCME, presets
 from nkcme.estimators.nkcme.folds import Folds
-from nkcme.estimators.nkcme.location_regressors import RegressorFits, Regressors
+from nkcme.estimators.nkcme.location_regressors import RegressorFits
 from nkcme.estimators.training_data import Encoded
 from nkcme.tables.target import TargetScaler
 from support.tiny_estimators import small_recipe
@@ -41,7 +41,7 @@ def encoded(x: Any, y: Any, weight: np.ndarray | None = None) -> Encoded:
     return Encoded(x, y, weight, None, None, len(x), 0, scaler)
 
 
-def cross_fitted(regressor: Any, data: Encoded, folds: Folds) -> tuple[Regressors, np.ndarray]:
+def cross_fitted(regressor: Any, data: Encoded, folds: Folds) -> tuple[Any, np.ndarray]:
     """A cross-fitted regressor and its out-of-fold predictions."""
     return RegressorFits([regressor], [data], [folds]).collect()[0][0]
 

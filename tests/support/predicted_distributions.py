@@ -129,6 +129,8 @@ def _built() -> dict[str, Callable[[], Distribution]]:
         found[f"atomic {kind}"] = partial(embedding, "gaussian", kind, "atomic", units)
     tails = Tails(TailParameters(0.02, 0.5, 0.2), TailParameters(0.05, 0.3))
     found["law"] = partial(embedding, reading=LAW, units="units per row", overlap=0.5, tails=tails)
+    log = {"location": [[1.0], [2.0], [-3.0]], "scale": [[0.1], [0.3], [0.8]], "transform": "log"}
+    found["law of log y"] = partial(embedding, reading=LAW, overlap=0.5, tails=tails, **log)
     for units in UNITS:
         found[f"mixture {units}"] = partial(mixture, units)
     found["sample"] = sample
@@ -176,8 +178,16 @@ def has_density(dist: Distribution) -> bool:
     return dist.covariances is not None and bool(np.any(dist.covariances))
 
 
+def is_of_logarithms(dist: Distribution) -> bool:
+    """Whether it is an embedding of log y, whose units can be scaled and not shifted."""
+    return isinstance(dist, Embedding) and dist.transform == "log"
+
+
 def moved(dist: Distribution, shift: float, factor: float) -> Distribution:
     """The distributions of shift + factor y."""
+    if is_of_logarithms(dist):
+        assert shift == 0
+        return _in_units(dist, dist.location + np.log(factor), dist.scale)
     if isinstance(dist, SampleDistribution):
         return SampleDistribution(shift + factor * dist.draws)
     return _in_units(dist, shift + factor * dist.location, factor * dist.scale)

@@ -9,30 +9,37 @@ import pytest
 from nkcme.estimators import ESTIMATORS, ConditionalEstimator
 from nkcme.estimators.nkcme.recipe import (
     BoostingRecipe,
+    ComponentRecipe,
     EmbeddingRecipe,
+    ForestRecipe,
     LocationRecipe,
     NetworkRecipe,
     Recipe,
     StepRule,
+    StoppingRecipe,
 )
 
 
 def small_recipe(
     network_steps: int = 300, steps: int = 200, n_trees: int = 50, width: int = 32, **changes: Any
 ) -> Recipe:
-    """The default recipe with small networks, few steps and few trees.
-
-    Both kinds of networks are the same, so that they share a compiled program.
-    """
+    """The default recipe with small networks, few steps and few trees."""
     networks = NetworkRecipe(
         hidden=(width,),
         batch_size=64,
-        steps=StepRule(network_steps, 1, network_steps, network_steps),
+        stopping=StoppingRecipe(first=network_steps // 2, most=network_steps),
     )
     location = LocationRecipe(
-        early=(networks,), late=(networks,), boosting=BoostingRecipe(n_trees=n_trees)
+        networks=(networks,),
+        boosting=BoostingRecipe(n_trees=n_trees),
+        forest=ForestRecipe(n_trees=2, most_leaves=50, least_weight=0.0),
     )
-    embedding = EmbeddingRecipe(steps=StepRule(steps, 1, steps, steps))
+    rule = StepRule(steps, 1, steps, steps)
+    embedding = EmbeddingRecipe(
+        steps=rule,
+        stopping=StoppingRecipe(first=steps // 2, most=steps),
+        components=ComponentRecipe(steps=rule),
+    )
     return Recipe(**{"location": location, "embedding": embedding} | changes)
 
 

@@ -11,8 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from nkcme.tables.column_encoding import MAX_CATEGORIES, MAX_STANDARDISED
+from nkcme.tables.column_encoding import MAX_CATEGORIES
 from nkcme.tables.encoding import TableEncoder
+from nkcme.tables.number_encoding import MAX_STANDARDISED
 from nkcme.tables.target import TargetScaler
 from support.frames import MIXED, encode, frames
 from support.refusals import refusal

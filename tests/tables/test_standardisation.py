@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from nkcme.tables.column_encoding import SOFT_LIMIT
 from nkcme.tables.encoding import TableEncoder
+from nkcme.tables.number_encoding import SOFT_LIMIT
 from nkcme.tables.standardisation import robust_units
 
 NORMAL = np.random.default_rng(0).normal(3.0, 2.0, size=20_001)

@@ -46,7 +46,7 @@ def _perform_ours(
 
     def score(model: ConditionalEstimator, fold: int) -> dict[str, Any]:
         _, rows = data.fold(fold)
-        predicted, seconds = _predict(model, data.X.iloc[rows], data.y[rows])
+        predicted, seconds = predict(model, data.X.iloc[rows], data.y[rows])
         return {**table_scores.score(data.y[rows], predicted), "seconds": {"predict": seconds}}
 
     # A rare category can be missing from the training rows of one fold.
@@ -57,7 +57,7 @@ def _perform_ours(
         yield from fit_and_score(cell, group, training, score)
 
 
-def _predict(model: ConditionalEstimator, X: Any, y: np.ndarray) -> tuple[Predicted, float]:
+def predict(model: ConditionalEstimator, X: Any, y: np.ndarray) -> tuple[Predicted, float]:
     """The predictions for a table, and the seconds of distributions, means and quantiles."""
     seconds, found = 0.0, []
     for rows in blocks.row_slices(len(y), blocks.BLOCK_ROWS):

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
-from scipy.special import gammaln
 
 from nkcme.errors import NkcmeError
 
@@ -196,6 +194,8 @@ def extrapolated_counts(
 def _beta_shares(counts: np.ndarray, uniform_rows: float) -> np.ndarray:
     """The share of each step in the beta distribution with the mean and variance of the rows that
     are counted in even steps; negative counts are zero."""
+    from scipy.stats import beta as beta_law  # half a second, which only a fit needs
+
     counts = np.maximum(counts, 0.0)
     middles = (np.arange(N_STEPS) + 0.5) / N_STEPS
     rows = counts + uniform_rows / N_STEPS
@@ -203,7 +203,7 @@ def _beta_shares(counts: np.ndarray, uniform_rows: float) -> np.ndarray:
     # Plus the variance within a step, over which rows are spread evenly.
     variance = np.average(np.square(middles - mean), weights=rows) + 1.0 / (12.0 * N_STEPS**2)
     size = mean * (1.0 - mean) / variance - 1.0
-    beta = stats.beta(max(mean * size, 0.05), max((1.0 - mean) * size, 0.05))
+    beta = beta_law(max(mean * size, 0.05), max((1.0 - mean) * size, 0.05))
     return np.diff(beta.cdf(np.linspace(0.0, 1.0, N_STEPS + 1)))
 
 
@@ -212,6 +212,8 @@ def _likeliest_rows(smooth: np.ndarray, counts: np.ndarray, candidates: np.ndarr
 
     The distribution of the counts has a Dirichlet prior with the smooth one as its mean.
     """
+    from scipy.special import gammaln
+
     rows = candidates[:, None] * np.maximum(smooth, 1e-9)
     likely = np.sum(gammaln(rows + counts) - gammaln(rows), axis=1)
     likely += gammaln(candidates) - gammaln(candidates + counts.sum())

@@ -14,9 +14,10 @@ import typer
 
 from nkcme._version import __version__
 from nkcme.cli.data_app import data
-from nkcme.cli.options import AsJson, Seed
+from nkcme.cli.options import AsJson, ModelPath, Seed
 from nkcme.cli.rl_app import rl
 from nkcme.cli.running import STOPPED, limits, numbers, print_note, run_app
+from nkcme.cli.serve_app import serve
 
 #: Every sample is a column of the table that `predict` writes; wider tables cannot be read.
 MAX_SAMPLES = 100_000
@@ -35,10 +36,8 @@ app = typer.Typer(
 )
 app.add_typer(data, name="data")
 app.add_typer(rl, name="rl")
+app.command(epilog="Example: nkcme serve price-model --port 8000")(serve)
 
-ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model directory that `nkcme fit` wrote.")
-]
 TablePath = Annotated[
     Path,
     typer.Argument(metavar="TABLE", help="A .csv, .tsv (also .gz) or .parquet file with a header."),
@@ -157,6 +156,15 @@ def fit(
             show_default="found in the table",
         ),
     ] = None,
+    transform: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="none, or log to model the logarithm of a target above zero; predictions are in "
+            "its own units either way.",
+            show_default="log where clearly better",
+        ),
+    ] = None,
     seed: Seed = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a fit that was stopped.")
@@ -181,6 +189,7 @@ def fit(
         "validation_fraction": validation_fraction,
         "bounds": None if bounds is None else limits(bounds, "--bounds", "0,100 or 0,"),
         "integer": integer or None,
+        "transform": transform,
         "values": None if values is None else numbers(values, "--values", "1,2,3"),
     }
     try:

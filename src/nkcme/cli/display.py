@@ -53,6 +53,11 @@ def show_fit(result: dict[str, Any]) -> None:
     )
     if result["support"] is not None:
         out.print(f"Values of {result['target']}: {result['support']}.", soft_wrap=True)
+    if result["transform"] == "log":
+        out.print(
+            f"Modelled the log of {result['target']}; predictions are in its own units.",
+            soft_wrap=True,
+        )
     out.print(f"Saved the model to {result['model']}", soft_wrap=True)
     if result["metrics"] is None:
         out.print("No rows were held out, so there are no scores.")
@@ -103,14 +108,24 @@ def show_model(described: dict[str, Any]) -> None:
         "location model": described.get("center"),
         "recalibrated": {True: "yes", False: "no", None: None}[described.get("recalibrated")],
         "support": described.get("support"),
+        "modelled": {"log": "log of y", "none": "y"}.get(described.get("transform", "")),
         "network weights": described.get("weights"),
         "training steps": described.get("steps"),
-        "parameters": ", ".join(f"{k}={v!r}" for k, v in described["parameters"].items()),
+        "parameters": ", ".join(map(_parameter, described["parameters"].items())),
     }
     for name, fact in facts.items():
         if fact is not None:
             table.add_row(name, f"{fact:.4g}" if isinstance(fact, float) else str(fact))
     console().print(table)
+
+
+def _parameter(pair: tuple[str, Any]) -> str:
+    name, value = pair
+    if name == "recipe" and value is not None:  # its text has only what differs from the default
+        from nkcme.estimators.nkcme.recipe import Recipe
+
+        value = Recipe.from_config(value)
+    return f"{name}={value!r}"
 
 
 def _column(column: dict[str, Any]) -> str:

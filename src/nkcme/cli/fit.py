@@ -1,4 +1,7 @@
-"""The command `nkcme fit`: from a table to a saved model, resumable at any moment."""
+"""The command `nkcme fit`: from a table to a saved model, resumable at any moment.
+
+The estimator is imported once nothing is left to refuse, because it needs JAX.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,24 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nkcme import presets
 from nkcme.cli.stopping import TrainingStopped, checkpoint_of
 from nkcme.errors import NkcmeError, TrainingError
-from nkcme.estimators import ESTIMATORS, ConditionalEstimator
+from nkcme.estimators.registry import ESTIMATORS
 from nkcme.evaluation import evaluate
 from nkcme.model_files import check_destination, read_checkpoint
+from nkcme.parameter_checks import need_number, need_one_of
+from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.files import read_table, split_target
+from nkcme.tables.sample_weights import need_enough_rows
+
+if TYPE_CHECKING:
+    from nkcme.estimators.base import ConditionalEstimator
 
 _MIN_ROWS = 2  # of any fit
 
@@ -26,6 +36,21 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper-toy": presets.PAPER_TOY,
     "paper-uci-small": presets.PAPER_UCI_SMALL,
     "paper-uci-large": presets.PAPER_UCI_LARGE,
+}
+
+#: The kernels that `--kernel` takes.
+KERNEL_NAMES = ("gaussian", "laplace", "cauchy")
+
+_OF_BASELINES = ("epochs", "validation_fraction")
+
+#: The parameters that options set, of each estimator of this library.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "NKCME": ("kernel", *_OF_BASELINES, "bounds", "integer", "values", "transform"),
+    "KernelCME": (),
+    "DeepFeatureCME": ("epochs",),
+    "MDN": _OF_BASELINES,
+    "CARD": _OF_BASELINES,
+    "SplineFlow": _OF_BASELINES,
 }
 
 
@@ -53,6 +78,8 @@ def fit_table(
         raise NkcmeError(f"there is no preset {preset!r}; there are {', '.join(PRESETS)}")
     if preset != "default" and estimator != "NKCME":
         raise NkcmeError(f"the preset {preset!r} is for NKCME, not for {estimator}; leave it out")
+    parameters = parameters or {}
+    _check_options(estimator, parameters)
     if not 0 <= test_size < 1:
         raise NkcmeError(f"the test size must be at least 0 and below 1; got {test_size:g}")
     out = Path(os.path.abspath(out))
@@ -61,8 +88,8 @@ def fit_table(
     _check_checkpoint(checkpoint, resume)
     X, y = split_target(read_table(table), target)
     train, test = _split_rows(len(y), test_size, seed)
-    chosen = PRESETS[preset] | (parameters or {}) | {"random_state": seed}
-    model = _make(estimator, chosen, checkpoint)
+    _check_training_rows(X.iloc[train], y[train], parameters)
+    model = _make(estimator, PRESETS[preset] | parameters | {"random_state": seed}, checkpoint)
     start = time.perf_counter()
     _fit_or_stop(model, X.iloc[train], y[train], checkpoint, resume)
     seconds = time.perf_counter() - start
@@ -80,6 +107,7 @@ def fit_table(
         "steps": getattr(model, "n_steps_", None),
         "bandwidth": getattr(model, "bandwidth_", None),
         "support": str(model.support_) if hasattr(model, "support_") else None,
+        "transform": getattr(model, "transform_", None),
         "seconds": seconds,
         "metrics": evaluate(model, X.iloc[test], y[test]) if len(test) else None,
     }
@@ -87,13 +115,42 @@ def fit_table(
 
 def _make(estimator: str, chosen: dict[str, Any], checkpoint: Path) -> ConditionalEstimator:
     """An estimator with the given parameters, and a checkpoint if it trains in steps."""
-    known = ESTIMATORS[estimator]._get_param_names()
-    unknown = [name for name in chosen if name not in known]
+    cls = ESTIMATORS[estimator]
+    resumable = "checkpoint" in cls._get_param_names()
+    return cls(**chosen, **({"checkpoint": checkpoint} if resumable else {}))
+
+
+def _check_options(estimator: str, parameters: dict[str, Any]) -> None:
+    """Refuse parameters that the estimator lacks, and values that `fit` would refuse."""
+    known = OPTIONS[estimator] if estimator in OPTIONS else ESTIMATORS[estimator]._get_param_names()
+    unknown = [name for name in parameters if name not in known]
     if unknown:
         raise NkcmeError(f"{estimator} has no parameter {unknown[0]}; leave it out")
-    return ESTIMATORS[estimator](
-        **chosen, **({"checkpoint": checkpoint} if "checkpoint" in known else {})
-    )
+    if "kernel" in parameters:
+        need_one_of("kernel", parameters["kernel"], KERNEL_NAMES)
+    if "validation_fraction" in parameters:
+        fraction = parameters["validation_fraction"]
+        need_number("validation_fraction", fraction, least=0.0, below=1.0)
+    _check_support(parameters)
+
+
+def _check_support(parameters: dict[str, Any], y: np.ndarray | None = None) -> None:
+    """Refuse a support that is none, and values of y outside of it."""
+    if not parameters.keys() & {"bounds", "integer", "values"}:
+        return
+    from nkcme.estimators.nkcme.support_detection import given_support, need_inside
+
+    given = {"bounds": None, "integer": False, "values": None} | parameters
+    support = given_support(SimpleNamespace(**given))
+    if support is not None and y is not None:
+        need_inside(support, y)
+
+
+def _check_training_rows(X: Any, y: np.ndarray, parameters: dict[str, Any]) -> None:
+    """Refuse a table that `fit` would refuse."""
+    need_enough_rows(len(y))
+    TableEncoder.check(X)
+    _check_support(parameters, y)
 
 
 def _fit_or_stop(

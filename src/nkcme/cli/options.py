@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+ModelPath = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model directory that `nkcme fit` wrote.")
+]
 Seed = Annotated[
     int,
     typer.Option(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nkcme.cli.loading import Note, load_one_output, read_features
+from nkcme.cli.loading import Note, load_with_features
 from nkcme.errors import NkcmeError
 from nkcme.tables.files import to_frame
 
@@ -28,8 +28,7 @@ def predict_table(
         )
     if interval is not None and not 0 < interval < 1:
         raise NkcmeError(f"the interval's coverage must lie between 0 and 1; got {interval:g}")
-    model = load_one_output(model_path)
-    X = read_features(model, table, note)
+    model, X = load_with_features(model_path, table, note)
     columns = {"mean": model.predict(X).reshape(-1)}
     if quantiles:
         values = model.predict_quantiles(X, list(quantiles))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from nkcme.cli.loading import Note, load_with_truth
-from nkcme.report.model_report import write_report
 
 
 def report_table(
@@ -13,4 +12,7 @@ def report_table(
 ) -> None:
     """Write the report of a model on a table that holds the target too."""
     model, X, y, name = load_with_truth(model_path, table, target, note)
+    # Imported here: a bad model or table is refused without waiting for plotly.
+    from nkcme.report.model_report import write_report
+
     write_report(model, X, y, path, target=name)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
-from scipy.stats import qmc
 
+from nkcme.distributions.special_functions import ndtr, ndtri
 from nkcme.errors import ModelFileError
 
 #: Points of the quadrature behind `GaussianComponents.cdf`.
@@ -85,4 +84,6 @@ def _cube_points(d: int) -> np.ndarray:
     n = N_QUADRATURE_POINTS
     if d == 1:
         return (np.arange(n)[:, None] + 0.5) / n
+    from scipy.stats import qmc
+
     return qmc.Sobol(d, rng=np.random.default_rng(0)).random(n)

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from nkcme.distributions.checks import (
     arranged_points,
     as_floats,
+    as_random_state,
     checked_coverage,
     checked_size,
 )
@@ -235,7 +235,7 @@ class Distribution(ABC):
             If ``size`` is not a whole number of at least 0.
         """
         size = checked_size(size)
-        return self._squeeze(self._rvs(size, check_random_state(random_state)))
+        return self._squeeze(self._rvs(size, as_random_state(random_state)))
 
     def crps(self, y: ArrayLike) -> np.ndarray:
         """The continuous ranked probability score of one ``y`` per row; lower is better.

@@ -35,6 +35,20 @@ def checked_size(size: Any) -> int:
     return int(size)
 
 
+def as_random_state(seed: Any) -> np.random.RandomState:
+    """The generator of a seed, as scikit-learn has it: None is NumPy's global generator."""
+    if seed is None or seed is np.random:
+        return np.random.mtrand._rand
+    if isinstance(seed, np.random.RandomState):
+        return seed
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool) and 0 <= seed < 2**32:
+        return np.random.RandomState(int(seed))
+    raise NkcmeError(
+        "random_state must be None, a whole number from 0 to 2**32 - 1 or a numpy RandomState; "
+        f"got {described(seed)}"
+    )
+
+
 def checked_coverage(coverage: Any) -> float:
     """One coverage as a float, or an error."""
     number = isinstance(coverage, int | float | np.number | np.ndarray) and np.ndim(coverage) == 0

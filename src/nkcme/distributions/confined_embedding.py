@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,14 @@ from nkcme.distributions.readings import OneOutputReading
 from nkcme.distributions.rounded import Rounded
 from nkcme.distributions.support import Support
 from nkcme.distributions.tails import Tails
+from nkcme.distributions.transforms import (
+    LOG,
+    divided,
+    exponential,
+    restored,
+    stretched,
+    transformed,
+)
 from nkcme.distributions.whole_numbers import WholeNumbers
 
 #: The name of the reading.
@@ -22,12 +32,20 @@ LAW = "law"
 #: Atoms nearer to a bound than this, in standard units, lie on it.
 SAME_PLACE = 1e-5
 
+#: A law is kept between methods up to this size, in numbers of its tables.
+_KEPT_NUMBERS = 1 << 18
+#: Relative errors of a logarithm and its exponential are below this.
+_ROUNDING = 1e-12
+
 #: Points per row whose density or probability is computed together.
 _BLOCK_POINTS = 256
 
 
 class ConfinedEmbedding(HilbertSpaceElement):
     """In the reading "law" every method is a view of one law in units of y.
+
+    Location and scale are units of g(y) for a transform g, and so are the law and everything that
+    is done to it but the last step, the support.
 
     A subclass implements the underscored methods for the other readings.
     """
@@ -37,6 +55,7 @@ class ConfinedEmbedding(HilbertSpaceElement):
     tails: Tails | None
     support: Support
     added_std: Any  # after checks an array (n_rows,)
+    transform: str
 
     @property
     @abstractmethod
@@ -58,22 +77,49 @@ class ConfinedEmbedding(HilbertSpaceElement):
     def _law(self) -> PiecewiseUniform | Rounded | WholeNumbers:
         """The distribution of each row: calibrated, with its tails, widened, on the support."""
         reader, scale = self._one_output, np.broadcast_to(self.scale, (self.n_rows, 1))
-        edges = self.location + scale * reader.edges
-        for bound in self.support.reached:  # atoms are rounded to single precision
+        standard, below = reader.edges, reader.table.values
+        if self.transform == LOG:
+            standard, below = divided(standard, below)
+        edges = self.location + scale * standard
+        for bound in self._transformed_bounds:  # atoms are rounded to single precision
             edges = np.where(np.abs(edges - bound) < SAME_PLACE * scale, bound, edges)
-        law = PiecewiseUniform(edges, reader.table.values)
+        law = PiecewiseUniform(edges, below)
         if self.calibration is not None:
             law = law.calibrated(self.calibration)
         if self.tails is not None:
             lower, upper = (tail.in_units(scale[:, 0]) for tail in self.tails)
             below = lower.mass[:, None] + (1.0 - lower.mass - upper.mass)[:, None] * law.below
             law = PiecewiseUniform(law.edges, below, lower, upper)
-        if self.added_std.any():
+        widens = bool(self.added_std.any())
+        if self.transform == LOG:
+            of_y = exponential(law)
+            law = stretched(of_y, law.stretch(self.added_std)) if widens else of_y
+            for bound in self.support.reached:  # the exponential of its logarithm is rounded
+                near = np.abs(law.edges - bound) <= _ROUNDING * np.abs(bound)
+                law = replace(law, edges=np.where(near, bound, law.edges))
+        elif widens:
             law = law.widened(self.added_std)
         return self.support.restrict(law)
 
+    @cached_property
+    def _kept_law(self) -> PiecewiseUniform | Rounded | WholeNumbers:
+        return self._law()
+
+    @property
+    def _transformed_bounds(self) -> np.ndarray:
+        """g of the bounds that y reaches."""
+        return transformed(np.asarray(self.support.reached, np.float64), self.transform)
+
+    def _to_standard(self, y: np.ndarray) -> np.ndarray:
+        return super()._to_standard(transformed(y, self.transform))
+
+    def _from_standard(self, z: np.ndarray) -> np.ndarray:
+        return restored(super()._from_standard(z), self.transform)
+
     def _by_law(self, f: Any, *arrays: np.ndarray) -> np.ndarray:
         """f(law, *arrays), in blocks of rows."""
+        if self.n_rows * self._one_output.table_size <= _KEPT_NUMBERS:
+            return f(self._kept_law, *arrays)
         own = sum(a[0].size for a in arrays if len(a))
         numbers = 8 * (self._one_output.table_size + 2 * len(self.support.values) + own)
         return self._map_rows(lambda e, *a: f(e._law(), *a), *arrays, numbers_per_row=numbers)

@@ -10,6 +10,7 @@ import numpy as np
 
 from nkcme.distributions.checks import as_rows
 from nkcme.distributions.confined_embedding import LAW, SAME_PLACE, ConfinedEmbedding
+from nkcme.distributions.kernel_values import need_kernel
 from nkcme.distributions.readings import (
     READINGS,
     GaussianMixtureReading,
@@ -24,8 +25,8 @@ from nkcme.distributions.readings import (
 from nkcme.distributions.spread_atoms import SpreadAtoms
 from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.tails import Tails
+from nkcme.distributions.transforms import NONE, TRANSFORMS
 from nkcme.errors import NkcmeError
-from nkcme.kernels import kernel_class
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,13 @@ class Embedding(ConfinedEmbedding):
     added_std : float or array_like of shape (n_rows,)
         For the law, the root of what is added to the variance of each row, around its mean, before
         the law is confined to the support.
+    transform : {"none", "log"}
+        For the law, what the units are those of: y, or log y. With "log", g(y) = location + scale z
+        is the logarithm. Atoms, calibration map, tails and ``added_std`` are in its units (the law
+        of y is widened around its median, by the factor that the deviation of log y grows by). The
+        law, its quantiles, moments and scores, and the support are in units of y. The Hilbert space
+        is that of log y: `inner` and `mmd` compare distributions of log y, `embedding_function` is
+        mu at log y, and `embedding_mean` the exponential of the mean of log y.
 
     Notes
     -----
@@ -111,6 +119,7 @@ class Embedding(ConfinedEmbedding):
     tails: Tails | None = None
     support: Support = EVERYTHING
     added_std: Any = 0.0
+    transform: str = NONE
 
     def __post_init__(self) -> None:
         atoms = np.asarray(self.atoms, np.float64)
@@ -123,12 +132,19 @@ class Embedding(ConfinedEmbedding):
             )
         if self.reading not in (*READINGS, LAW):
             raise NkcmeError(f"reading must be one of {(*READINGS, LAW)}; got {self.reading!r}")
-        if self.reading == LAW and (atoms.shape[1] > 1 or np.any(weights < 0)):
+        if self.reading == LAW and (atoms.shape[1] > 1 or (weights < 0).any()):
             raise NkcmeError("a law is read from weights of one output that are not negative")
+        if self.transform not in TRANSFORMS:
+            raise NkcmeError(f"transform must be one of {TRANSFORMS}; got {self.transform!r}")
+        if self.transform != NONE and self.reading != LAW:
+            raise NkcmeError(
+                f"an embedding of {self.transform} y is read as a law of y; got the reading "
+                f'{self.reading!r}: use reading="law"'
+            )
         if not self.bandwidth > 0:
             raise NkcmeError(f"the bandwidth must be positive; got {self.bandwidth}")
-        kernel_class(self.kernel)
-        if atoms.shape[1] == 1 and np.any(np.diff(atoms[:, 0]) < 0):
+        need_kernel(self.kernel)
+        if atoms.shape[1] == 1 and (atoms[1:, 0] < atoms[:-1, 0]).any():
             order = np.argsort(atoms[:, 0], kind="stable")
             atoms, weights = atoms[order], weights[:, order]
         expected = (*atoms.shape, atoms.shape[1])
@@ -139,7 +155,9 @@ class Embedding(ConfinedEmbedding):
             )
         object.__setattr__(self, "atoms", atoms)
         object.__setattr__(self, "weights", weights)
-        added = np.broadcast_to(np.asarray(self.added_std, np.float64), (len(weights),))
+        added = np.asarray(self.added_std, np.float64)
+        if added.shape != (len(weights),):
+            added = np.broadcast_to(added, (len(weights),))
         object.__setattr__(self, "added_std", added)
         self._check_units()
 
@@ -167,6 +185,7 @@ class Embedding(ConfinedEmbedding):
         return (
             f"Embedding({self.n_rows} rows, {self.n_atoms} atoms, {self.n_outputs} outputs, "
             f"{self.kernel} kernel of bandwidth {self.bandwidth:.4g}, {self.reading} reading"
+            + (f" of {self.transform} y" if self.transform != NONE else "")
             + (f" on {self.support})" if self._has_law and not self.support.is_everything else ")")
         )
 
@@ -241,7 +260,7 @@ class Embedding(ConfinedEmbedding):
             return []
         nearest = (
             (int(np.abs(distance).argmin()), np.abs(distance).min())
-            for bound in self.support.reached
+            for bound in self._transformed_bounds
             for distance in [(bound - self.location) / self.scale - self.atoms.T]
         )
         return sorted({atom for atom, distance in nearest if distance < SAME_PLACE})

@@ -7,17 +7,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import erf, logsumexp, ndtr, ndtri
 
 from nkcme.distributions.checks import as_rows
 from nkcme.distributions.gaussian_mixture_mode import highest_mode
 from nkcme.distributions.location_scale import LocationScale
 from nkcme.distributions.piecewise import choose
 from nkcme.distributions.root_finding import bracketed_newton
+from nkcme.distributions.special_functions import erf, logsumexp, ndtr, ndtri
 from nkcme.errors import NkcmeError
 
 #: The probability beyond ``ppf(0)`` and ``ppf(1)``, which are finite as those of an `Embedding`.
 TAIL = 1e-12
+
+#: Bounds on the log standard deviations that networks predict, in units of standardised y. Where
+#: targets repeat, the likelihood is unbounded: without a bound a component would shrink onto them.
+LOG_STD = (-9.0, 6.0)
 
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2 * np.pi)
 
@@ -102,7 +106,7 @@ class GaussianMixture(LocationScale):
 
     @cached_property
     def _log_weights(self) -> np.ndarray:
-        return self.log_weights - logsumexp(self.log_weights, axis=1, keepdims=True)
+        return self.log_weights - logsumexp(self.log_weights)[:, None]
 
     def __getitem__(self, rows: Any) -> GaussianMixture:
         rows = as_rows(rows)

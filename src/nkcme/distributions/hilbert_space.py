@@ -9,23 +9,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nkcme.distributions import blocks, herding
+from nkcme.distributions import blocks
 from nkcme.distributions.checks import checked_size
+from nkcme.distributions.kernel_values import evaluate
 from nkcme.distributions.location_scale import LocationScale
 from nkcme.errors import NkcmeError
-from nkcme.kernels import evaluate
 
 
 class HilbertSpaceElement(LocationScale):
     """The operations of mu = sum_a w_a k(eta_a, .) in the Hilbert space of k.
 
-    They do not depend on the reading. Signed weights are valid, and are used as they are.
+    They do not depend on the reading. Signed weights are valid, and are used as they are. With
+    ``transform="log"`` it is the Hilbert space of log y; points, atoms and samples that are given
+    or returned are in units of y.
     """
 
     atoms: np.ndarray
     weights: np.ndarray
     kernel: str
     bandwidth: float
+    transform: str
 
     @abstractmethod
     def __getitem__(self, rows: Any) -> HilbertSpaceElement: ...
@@ -188,6 +191,8 @@ class HilbertSpaceElement(LocationScale):
         NkcmeError
             If ``size`` is not a whole number of at least 0.
         """
+        from nkcme.distributions import herding  # a compiled program, which needs JAX
+
         size = checked_size(size)
         if not isinstance(candidates, int | np.integer):
             points = np.asarray(candidates, np.float64).reshape(-1, self.n_outputs)
@@ -199,7 +204,9 @@ class HilbertSpaceElement(LocationScale):
         gram = self._evaluate_kernel("value", points[:, None] - points[None])
         bound = blocks.MAX_MEMORY if max_memory is None else max_memory
         picks = herding.herd(self.weights, cross, gram, size, bound)
-        return self._squeeze(self.location + self.scale * points[picks])
+        return self._squeeze(
+            np.moveaxis(self._from_standard(np.moveaxis(points[picks], 0, 1)), 0, 1)
+        )
 
     def _evaluate_kernel(self, method: str, argument: np.ndarray) -> np.ndarray:
         return evaluate(self.kernel, method, self.bandwidth, argument)
@@ -207,8 +214,10 @@ class HilbertSpaceElement(LocationScale):
     def _need_same_kernel(self, other: HilbertSpaceElement) -> None:
         ours, theirs = self.bandwidth * self.scale, other.bandwidth * other.scale
         same = self.kernel == other.kernel and self.n_outputs == other.n_outputs
+        same = same and self.transform == other.transform
         if not (same and np.allclose(ours, theirs, rtol=1e-6, atol=0)):
             raise NkcmeError(
                 f"only embeddings in one Hilbert space can be compared: {self.kernel} of bandwidth "
                 f"{ours.ravel()[0]:.6g} against {other.kernel} of {theirs.ravel()[0]:.6g}"
+                + ("" if self.transform == other.transform else ", and y against log y")
             )

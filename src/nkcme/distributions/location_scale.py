@@ -29,8 +29,10 @@ class LocationScale(Distribution):
                     f"{name} must be a number or an array ({d},) or ({n}, {d}); got shape "
                     f"{np.shape(getattr(self, name))}"
                 )
-            object.__setattr__(self, name, np.broadcast_to(units, (len(units), d)))
-        if not np.all(self.scale > 0):
+            if units.shape[1] != d:
+                units = np.broadcast_to(units, (len(units), d))
+            object.__setattr__(self, name, units)
+        if not (self.scale > 0).all():
             raise NkcmeError(f"the scale must be positive; got {np.min(self.scale)}")
 
     def _units_of(self, rows: Any) -> dict[str, Any]:

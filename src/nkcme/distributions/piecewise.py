@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nkcme.distributions.elementwise import clipped
+
 
 class CdfTable(NamedTuple):
     """Row i rises linearly from values[i, j] at edges[j] to values[i, j + 1] at edges[j + 1].
@@ -37,7 +39,7 @@ class CdfTable(NamedTuple):
         width = np.diff(self.edges)
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(width > 0, np.diff(self.values, axis=1) / width, 0.0)
-        j = np.clip(np.searchsorted(self.edges, z, "right") - 1, 0, len(self.edges) - 2)
+        j = clipped(np.searchsorted(self.edges, z, "right") - 1, 0, len(self.edges) - 2)
         slope = np.take_along_axis(slope, np.broadcast_to(j, (len(slope), z.shape[1])), axis=1)
         return np.where((z >= self.edges[0]) & (z <= self.edges[-1]), slope, 0.0)
 
@@ -53,7 +55,7 @@ class CdfTable(NamedTuple):
 
     def at(self, z: np.ndarray) -> np.ndarray:
         """The CDF at points (n_rows or 1, m)."""
-        j = np.clip(np.searchsorted(self.edges, z, "right") - 1, 0, len(self.edges) - 2)
+        j = clipped(np.searchsorted(self.edges, z, "right") - 1, 0, len(self.edges) - 2)
         share = _share(z, self.edges[j], self.edges[j + 1])
         j = np.broadcast_to(j, (len(self.values), z.shape[1]))
         low = np.take_along_axis(self.values, j, axis=1)
@@ -66,7 +68,7 @@ class CdfTable(NamedTuple):
         # Concatenated rows, each shifted by its number, are one sorted sequence to search.
         lift = np.arange(n_rows)[:, None]
         position = np.searchsorted((self.values + lift).ravel(), (q + lift).ravel(), "left")
-        j = np.clip(position.reshape(n_rows, q.shape[1]) - lift * g - 1, 0, g - 2)
+        j = clipped(position.reshape(n_rows, q.shape[1]) - lift * g - 1, 0, g - 2)
         low = np.take_along_axis(self.values, j, axis=1)
         high = np.take_along_axis(self.values, j + 1, axis=1)
         share = _share(q, low, high)
@@ -77,8 +79,8 @@ class CdfTable(NamedTuple):
         width = np.diff(self.edges)
         below = _square_integral(width, self.values[:, :-1], self.values[:, 1:])
         above = _square_integral(width, 1.0 - self.values[:, :-1], 1.0 - self.values[:, 1:])
-        inside = np.clip(z, self.edges[0], self.edges[-1])
-        j = np.clip(np.searchsorted(self.edges, inside, "right") - 1, 0, len(width) - 1)
+        inside = clipped(z, self.edges[0], self.edges[-1])
+        j = clipped(np.searchsorted(self.edges, inside, "right") - 1, 0, len(width) - 1)
         rows = np.arange(len(z))
         at_z = self.at(inside[:, None])[:, 0]
         bin_low, bin_high = self.values[rows, j], self.values[rows, j + 1]
@@ -95,7 +97,7 @@ def choose(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     (n_rows, m)."""
     k = weights.shape[1]
     table = CdfTable.from_masses(np.arange(k + 1.0), np.asarray(weights, np.float64))
-    return np.clip(table.inverse(uniform).astype(int), 0, k - 1)
+    return clipped(table.inverse(uniform).astype(int), 0, k - 1)
 
 
 def _share(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -103,7 +105,7 @@ def _share(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     span = high - low
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         share = np.where(span > 0, (x - low) / span, (x >= low).astype(np.float64))
-    return np.clip(share, 0.0, 1.0)
+    return clipped(share, 0.0, 1.0)
 
 
 def _between(low: np.ndarray, high: np.ndarray, share: np.ndarray) -> np.ndarray:

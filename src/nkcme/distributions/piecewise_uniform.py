@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nkcme.distributions.checks import as_rows
+from nkcme.distributions.elementwise import clipped
 from nkcme.distributions.row_law import RowLaw
 from nkcme.distributions.tails import Tail
 
@@ -60,7 +61,7 @@ class PiecewiseUniform(RowLaw):
     def probability(self, y: np.ndarray, *, inclusive: bool) -> np.ndarray:
         """P(Y <= y), or P(Y < y) unless ``inclusive``, at points (n_rows, m)."""
         j, n = _last_below(self.edges, y, inclusive), self.edges.shape[1]
-        value = self._interpolated(y, np.clip(j, 0, n - 2))
+        value = self._interpolated(y, clipped(j, 0, n - 2))
         # Few points are beyond the edges.
         rows, columns = np.nonzero(j < 0)
         value[rows, columns] = self._mass_below(rows, y[rows, columns])
@@ -88,7 +89,7 @@ class PiecewiseUniform(RowLaw):
         points, jump = self._points(y), self._pmf(y)
         first, last = self.edges[:, :1], self.edges[:, -1:]
         n = self.edges.shape[1]
-        j = np.clip(_last_below(self.edges, points, True), 0, n - 2)
+        j = clipped(_last_below(self.edges, points, True), 0, n - 2)
         # On the last edge the density is that of the bin before it.
         left, right = _beside(self.edges, j)
         low, high = _beside(self.below, j)
@@ -106,22 +107,26 @@ class PiecewiseUniform(RowLaw):
 
     def quantiles(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows, m)."""
-        j = np.clip(_last_below(self.below, q, False), 0, self.edges.shape[1] - 2)
+        j = clipped(_last_below(self.below, q, False), 0, self.edges.shape[1] - 2)
         left, right = _beside(self.edges, j)
         low, high = _beside(self.below, j)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(high > low, (q - low) / (high - low), 0.0)
-        value = np.minimum(left + np.clip(share, 0.0, 1.0) * (right - left), right)
+        value = np.minimum(left + clipped(share, 0.0, 1.0) * (right - left), right)
         if self.lower is not None:
             mass = self.lower.mass[:, None]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                t = self.lower.distance(np.clip(q / mass, 0.0, 1.0))
-            value = np.where(q < mass, self.edges[:, :1] - t, value)
+            beyond = q < mass
+            if beyond.any():
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    t = self.lower.distance(clipped(q / mass, 0.0, 1.0))
+                value = np.where(beyond, self.edges[:, :1] - t, value)
         if self.upper is not None:
             mass = self.upper.mass[:, None]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                t = self.upper.distance(np.clip((1.0 - q) / mass, 0.0, 1.0))
-            value = np.where(1.0 - q < mass, self.edges[:, -1:] + t, value)
+            beyond = 1.0 - q < mass
+            if beyond.any():
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    t = self.upper.distance(clipped((1.0 - q) / mass, 0.0, 1.0))
+                value = np.where(beyond, self.edges[:, -1:] + t, value)
         return value
 
     def calibrated(self, values: np.ndarray) -> PiecewiseUniform:
@@ -138,10 +143,7 @@ class PiecewiseUniform(RowLaw):
     def widened(self, added_std: np.ndarray) -> PiecewiseUniform:
         """The law stretched around its mean, so that its variance grows by the square of this
         (n_rows,)."""
-        mean, std = self._mean_and_std()
-        # Where there is next to no width, there is nothing to stretch.
-        relative = np.divide(added_std, std, out=np.zeros_like(std), where=std > 1e-6 * added_std)
-        factor = np.hypot(1.0, relative)
+        mean, factor = self._mean()[:, 0], self.stretch(added_std)
         edges = mean[:, None] + factor[:, None] * (self.edges - mean[:, None])
         # Rows that are not stretched keep their edges to the last bit.
         edges = np.where(factor[:, None] > 1.0, edges, self.edges)
@@ -150,6 +152,13 @@ class PiecewiseUniform(RowLaw):
             for tail in (self.lower, self.upper)
         )
         return PiecewiseUniform(edges, self.below, lower, upper)
+
+    def stretch(self, added_std: np.ndarray) -> np.ndarray:
+        """The factor (n_rows,) by which the standard deviation is to grow."""
+        std = self._mean_and_std()[1]
+        # Where there is next to no width, there is nothing to stretch.
+        relative = np.divide(added_std, std, out=np.zeros_like(std), where=std > 1e-6 * added_std)
+        return np.hypot(1.0, relative)
 
     # --- moments, samples and scores --------------------------------------------------------------
 
@@ -162,13 +171,14 @@ class PiecewiseUniform(RowLaw):
     def _mean_and_std(self) -> tuple[np.ndarray, np.ndarray]:
         # Around a point inside, in units of the largest distance from it: far from zero squares
         # would cancel, and in units of 1e200 they would be infinite.
-        origin = self.quantiles(np.full((self.n_rows, 1), 0.5))
-        unit = np.max(np.abs(self.edges - origin), axis=1, keepdims=True)
+        half = np.minimum((self.below < 0.5).sum(axis=1), self.edges.shape[1] - 1)
+        origin = self.edges[np.arange(self.n_rows), half][:, None]
+        unit = np.abs(self.edges - origin).max(axis=1, keepdims=True)
         unit = np.where(unit > 0, unit, 1.0)
-        edges, mass = (self.edges - origin) / unit, np.diff(self.below, axis=1)
-        middle, width = 0.5 * (edges[:, 1:] + edges[:, :-1]), np.diff(edges, axis=1)
-        first = np.sum(mass * middle, axis=1)
-        second = np.sum(mass * (middle * middle + width * width / 12.0), axis=1)
+        edges, mass = (self.edges - origin) / unit, self.below[:, 1:] - self.below[:, :-1]
+        left, right = edges[:, :-1], edges[:, 1:]
+        first = 0.5 * (mass * (left + right)).sum(axis=1)
+        second = (mass * (left * left + left * right + right * right)).sum(axis=1) / 3.0
         ends = (
             (self.lower, self.below[:, 0], edges[:, 0], -1.0),
             (self.upper, 1.0 - self.below[:, -1], edges[:, -1], 1.0),
@@ -194,8 +204,8 @@ class PiecewiseUniform(RowLaw):
         return middle[:, None]
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
-        inside = np.clip(y, self.edges[:, 0], self.edges[:, -1])[:, None]
-        j = np.clip(_last_below(self.edges, inside, True), 0, self.edges.shape[1] - 2)
+        inside = clipped(y, self.edges[:, 0], self.edges[:, -1])[:, None]
+        j = clipped(_last_below(self.edges, inside, True), 0, self.edges.shape[1] - 2)
         at_y = self._interpolated(inside, j)
         left, right = _beside(self.edges, j)
         low, high = _beside(self.below, j)
@@ -244,7 +254,7 @@ class PiecewiseUniform(RowLaw):
         low, high = _beside(self.below, j)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(right > left, (y - left) / (right - left), 1.0)
-        return low + np.clip(share, 0.0, 1.0) * (high - low)
+        return low + clipped(share, 0.0, 1.0) * (high - low)
 
 
 #: Smaller jumps of a CDF are rounding.
@@ -254,10 +264,13 @@ _LEAST_JUMP = 1e-12
 #: Up to as many points per row one search over all rows is faster than one search for each row.
 _FEW_POINTS = 4
 
+#: But for as many rows.
+_FEW_ROWS = 8
+
 
 def _last_below(table: np.ndarray, y: np.ndarray, inclusive: bool) -> np.ndarray:
     """The last column j (n_rows, m) with table[j] < y, or <= y if ``inclusive``; -1 for none."""
-    if y.shape[1] > _FEW_POINTS:
+    if y.shape[1] > _FEW_POINTS or len(y) <= _FEW_ROWS:
         found, side = np.empty(y.shape, np.intp), "right" if inclusive else "left"
         for place, row, points in zip(found, table, y, strict=True):
             place[:] = row.searchsorted(points, side)
@@ -295,6 +308,6 @@ def _tail_score(tail: Tail | None, distance: np.ndarray) -> np.ndarray:
     if tail is None:
         return t[:, 0]
     p = tail.mass[:, None]
-    whole = p * p * tail.scale[:, None] / (2.0 - tail.shape)
+    whole = p * p * tail.scale[:, None] / (2.0 - tail.shape[:, None])
     gained = t - 2.0 * p * tail.integral(t, 1)
     return (whole + gained)[:, 0]

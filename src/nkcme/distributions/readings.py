@@ -18,13 +18,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from nkcme.distributions.atom_covariances import N_QUADRATURE_POINTS, GaussianComponents
+from nkcme.distributions.kernel_values import evaluate, unit_variance
 from nkcme.distributions.piecewise import CdfTable, choose
 from nkcme.distributions.root_finding import bracketed_newton
+from nkcme.distributions.special_functions import logsumexp
 from nkcme.errors import NkcmeError
-from nkcme.kernels import evaluate, kernel_class
 
 #: The readings of any weights; see `Embedding` for the law.
 READINGS = ("atomic", "smoothed")
@@ -64,7 +64,7 @@ class Measure(NamedTuple):
 
     def kernel_variance(self) -> float:
         """The variance of the kernel."""
-        return kernel_class(self.kernel).unit_variance * self.bandwidth**2
+        return unit_variance(self.kernel) * self.bandwidth**2
 
 
 class Reading(ABC):
@@ -303,7 +303,7 @@ class GaussianMixtureReading(SeveralOutputsReading):
     def logpdf(self, z: np.ndarray) -> np.ndarray:
         """The log density (n_rows, m) at points (n_rows, m, d), for weights that are not signed."""
         weights = np.asarray(self.measure.weights)[:, None]
-        return logsumexp(self.components.logpdf(z), axis=2, b=weights)
+        return logsumexp(self.components.logpdf(z), weights)
 
     def cdf(self, z: np.ndarray) -> np.ndarray:
         return self.measure.mixed(self.components.cdf(z))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nkcme.distributions.checks import as_rows
+from nkcme.distributions.elementwise import clipped
 from nkcme.distributions.piecewise_uniform import PiecewiseUniform
 from nkcme.distributions.row_law import RowLaw
 from nkcme.distributions.tails import Tail
@@ -83,7 +84,7 @@ class Rounded(RowLaw):
 
     def _jumps(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whether y (n_rows, m) is a value, and what a fully rounded law has below and up to it."""
-        j = np.clip(np.searchsorted(self.values, y, "right") - 1, -1, len(self.values) - 1)
+        j = clipped(np.searchsorted(self.values, y, "right") - 1, -1, len(self.values) - 1)
         listed = (j >= 0) & (self.values[np.maximum(j, 0)] == y)
         upto = np.where(j >= 0, self._probability(self._middles[j + 1]), 0.0)
         below = np.where(listed, self._probability(self._middles[np.maximum(j, 0)]), upto)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,67 +30,83 @@ class SpreadAtoms(OneOutputReading):
     def __init__(self, measure: Measure, overlap: float = 0.0, points: Sequence[int] = ()):
         super().__init__(measure)
         self.overlap = overlap
-        self.points = points
+        atoms = np.ascontiguousarray(measure.atoms[:, 0], np.float64)
+        # Every batch of predictions of a model has the same atoms.
+        self._bins = _bins(atoms.tobytes(), measure.bandwidth, overlap, tuple(points))
 
-    @cached_property
+    @property
     def edges(self) -> np.ndarray:
-        eta, gaps = self._eta, self._gaps
-        edges = np.empty(2 * len(eta) + 1)
-        edges[1::2] = eta
-        edges[2:-1:2] = 0.5 * (eta[1:] + eta[:-1])
-        edges[0], edges[-1] = eta[0] - 0.5 * gaps[0], eta[-1] + 0.5 * gaps[-1]
-        if self.overlap:
-            edges = np.concatenate([[eta[0] - gaps[0]], edges, [eta[-1] + gaps[-1]]])
-        at = self._cells_of_points
-        return np.insert(edges, at + 1, edges[at]) if len(at) else edges
+        return self._bins.edges
 
     @property
     def masses(self) -> np.ndarray:
-        weights = np.asarray(self.measure.weights, np.float64)
-        if len(self._first_of_bin) < weights.shape[1]:
-            weights = np.add.reduceat(weights, self._first_of_bin, axis=1)
-        spread = weights.copy() if len(self.points) else weights
-        of_points = [int(np.searchsorted(self._first_of_bin, p, "right")) - 1 for p in self.points]
-        spread[:, of_points] = 0.0
-        left = self._gaps[1:] / (self._gaps[1:] + self._gaps[:-1])
+        bins, weights = self._bins, np.asarray(self.measure.weights, np.float64)
+        if len(bins.first) < weights.shape[1]:
+            weights = np.add.reduceat(weights, bins.first, axis=1)
+        spread = weights
+        if len(bins.of_points):
+            spread = weights.copy()
+            spread[:, bins.of_points] = 0.0
         near, far = 1.0 - 0.5 * self.overlap, 0.5 * self.overlap
-        sides = (spread * left, spread * (1.0 - left))
+        sides = (spread * bins.left, spread * (1.0 - bins.left))
         # Two halves of each atom's bin, and with overlap one more half gap at either end.
-        k, first = len(left), int(self.overlap > 0)
+        k, first = len(bins.left), int(self.overlap > 0)
         masses = np.zeros((len(weights), 2 * k + 2 * first))
         for side, mass in enumerate(sides):
             masses[:, first + side : first + side + 2 * k : 2] += near * mass
         if self.overlap:
             masses[:, 0 : 2 * k : 2] += far * sides[0]
             masses[:, 3 : 3 + 2 * k : 2] += far * sides[1]
-        at = self._cells_of_points
-        return np.insert(masses, at, weights[:, of_points], axis=1) if len(at) else masses
+        at = bins.cells
+        return np.insert(masses, at, weights[:, bins.of_points], axis=1) if len(at) else masses
 
     @property
     def mode_candidates(self) -> np.ndarray:
         return 0.5 * (self.edges[1:] + self.edges[:-1])[:, None]
 
-    @cached_property
-    def _first_of_bin(self) -> np.ndarray:
-        """The first atom of each bin; equal and nearly equal atoms share one."""
-        eta = self.measure.atoms[:, 0]
-        room = max(1e-9 * (eta[-1] - eta[0]), 1e-15 * np.max(np.abs(eta)))
-        return np.flatnonzero(np.diff(eta, prepend=-np.inf) > room)
 
-    @cached_property
-    def _cells_of_points(self) -> np.ndarray:
-        """The position, among the halves of bins, of the right half of each atom in `points`."""
-        bins = np.searchsorted(self._first_of_bin, np.asarray(self.points, int), "right") - 1
-        return 2 * bins + 1 + int(self.overlap > 0)
+class _Bins(NamedTuple):
+    """What does not depend on the weights.
 
-    @property
-    def _eta(self) -> np.ndarray:
-        return self.measure.atoms[self._first_of_bin, 0]
+    Attributes
+    ----------
+    first : array
+        The first atom of each bin; equal and nearly equal atoms share one.
+    left : array
+        The share of a bin's mass on the left of its atom.
+    of_points : array
+        The bins of the atoms that are values of their own.
+    cells : array
+        The position, among the halves of bins, of the right half of each of these.
+    edges : array
+        Between the masses.
+    """
 
-    @cached_property
-    def _gaps(self) -> np.ndarray:
-        """The gaps between neighbouring atoms; beyond the outermost as wide as before them."""
-        gaps = np.diff(self._eta)
-        if not len(gaps):
-            return np.full(2, self.measure.bandwidth)
-        return np.concatenate([gaps[:1], gaps, gaps[-1:]])
+    first: np.ndarray
+    left: np.ndarray
+    of_points: np.ndarray
+    cells: np.ndarray
+    edges: np.ndarray
+
+
+@lru_cache(maxsize=16)
+def _bins(atoms: bytes, bandwidth: float, overlap: float, points: tuple[int, ...]) -> _Bins:
+    every = np.frombuffer(atoms, np.float64)
+    room = max(1e-9 * (every[-1] - every[0]), 1e-15 * np.max(np.abs(every)))
+    first = np.flatnonzero(np.diff(every, prepend=-np.inf) > room)
+    eta = every[first]
+    # Beyond the outermost atoms gaps are as wide as before them.
+    gaps = np.diff(eta)
+    gaps = np.concatenate([gaps[:1], gaps, gaps[-1:]]) if len(gaps) else np.full(2, bandwidth)
+    edges = np.empty(2 * len(eta) + 1)
+    edges[1::2] = eta
+    edges[2:-1:2] = 0.5 * (eta[1:] + eta[:-1])
+    edges[0], edges[-1] = eta[0] - 0.5 * gaps[0], eta[-1] + 0.5 * gaps[-1]
+    if overlap:
+        edges = np.concatenate([[eta[0] - gaps[0]], edges, [eta[-1] + gaps[-1]]])
+    of_points = np.searchsorted(first, np.asarray(points, int), "right") - 1
+    cells = 2 * of_points + 1 + int(overlap > 0)
+    if len(cells):
+        edges = np.insert(edges, cells + 1, edges[cells])
+    edges.setflags(write=False)
+    return _Bins(first, gaps[1:] / (gaps[1:] + gaps[:-1]), of_points, cells, edges)

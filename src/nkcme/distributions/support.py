@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit, logit
 
+from nkcme.distributions.elementwise import clipped
 from nkcme.distributions.piecewise_uniform import PiecewiseUniform
 from nkcme.distributions.rounded import Rounded
 from nkcme.distributions.tails import Tail
@@ -84,16 +84,16 @@ class Support:
     def snapped(self, y: np.ndarray, rounding: np.ndarray) -> np.ndarray:
         """y (n,) that was rounded, by less than ``rounding`` (n,), on the support again."""
         if self.integer:
-            return np.clip(np.rint(y), self.lower, self.upper)
+            return clipped(np.rint(y), self.lower, self.upper)
         places = self._values if self.values else np.asarray(self.reached)
         if not len(places):
-            return np.clip(y, self.lower, self.upper)
-        after = np.clip(np.searchsorted(places, y), 1, max(len(places) - 1, 1))
+            return clipped(y, self.lower, self.upper)
+        after = clipped(np.searchsorted(places, y), 1, max(len(places) - 1, 1))
         before = places[after - 1]
         after = places[np.minimum(after, len(places) - 1)]
         nearest = np.where(np.abs(y - before) <= np.abs(after - y), before, after)
         near = np.abs(y - nearest) <= rounding
-        return np.where(near | bool(self.values), nearest, np.clip(y, self.lower, self.upper))
+        return np.where(near | bool(self.values), nearest, clipped(y, self.lower, self.upper))
 
     def restrict(self, law: PiecewiseUniform) -> PiecewiseUniform | Rounded | WholeNumbers:
         """The law with all of its mass on the support.
@@ -144,8 +144,8 @@ class Support:
             upto = law.probability(np.full((law.n_rows, 1), self.upper), inclusive=False)
             below = np.where(edges > self.upper, upto, below)
         return PiecewiseUniform(
-            np.clip(edges, self.lower, self.upper),
-            np.clip((below - start) / (end - start), 0.0, 1.0),
+            clipped(edges, self.lower, self.upper),
+            clipped((below - start) / (end - start), 0.0, 1.0),
             None if np.isfinite(self.lower) else lower,
             None if np.isfinite(self.upper) else upper,
         )
@@ -174,8 +174,9 @@ def _with_odds(
     """The law with other odds of the point mass on its lower or upper bound."""
     edge = law.edges[:, :1] if at_lower else law.edges[:, -1:]
     beside = law.probability(edge, inclusive=at_lower)
-    mass = np.clip(beside if at_lower else 1.0 - beside, 1e-9, 1.0 - 1e-9)
-    wanted = expit(intercept + slope * logit(mass))
+    mass = clipped(beside if at_lower else 1.0 - beside, 1e-9, 1.0 - 1e-9)
+    with np.errstate(over="ignore"):
+        wanted = 1.0 / (1.0 + np.exp(-intercept - slope * (np.log(mass) - np.log1p(-mass))))
     rest = (1.0 - wanted) / (1.0 - mass)
     if at_lower:
         below = np.where(law.edges <= edge, wanted, 1.0 - rest * (1.0 - law.below))

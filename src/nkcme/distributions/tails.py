@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,16 +42,21 @@ class Tail:
         The probability of the tail.
     scale : array (n_rows,)
         Its scale, positive.
-    shape : float
-        Its index, from 0 to `MAX_SHAPE`: 0 is exponential, larger is heavier.
+    shape : float or array (n_rows,)
+        Its index, from 0 to `MAX_SHAPE`: 0 is exponential, larger is heavier. An array after
+        checks.
     """
 
     mass: np.ndarray
     scale: np.ndarray
-    shape: float = 0.0
+    shape: Any = 0.0
+
+    def __post_init__(self) -> None:
+        shape = np.broadcast_to(np.asarray(self.shape, np.float64), np.shape(self.mass))
+        object.__setattr__(self, "shape", shape)
 
     def __getitem__(self, rows: np.ndarray) -> Tail:
-        return Tail(self.mass[rows], self.scale[rows], self.shape)
+        return Tail(self.mass[rows], self.scale[rows], self.shape[rows])
 
     def relative_to(self, unit: np.ndarray) -> Tail:
         """The tail of distances in other units (n_rows,)."""
@@ -65,20 +70,19 @@ class Tail:
         """The log density of the tail, its mass included, at distances (n_rows, m)."""
         with np.errstate(divide="ignore"):
             start = np.log(self.mass / self.scale)[:, None]
-        return start - (1.0 + self.shape) * self._exponent(t)
+        return start - (1.0 + self.shape[:, None]) * self._exponent(t)
 
     def distance(self, survival: np.ndarray) -> np.ndarray:
         """The distance (n_rows, m) with this survival probability."""
         with np.errstate(divide="ignore"):
             exponent = -np.log(survival)
-        if self.shape > 0:
-            with np.errstate(over="ignore"):
-                exponent = np.expm1(self.shape * exponent) / self.shape
-        return self.scale[:, None] * exponent
+        xi = self.shape[:, None]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self.scale[:, None] * np.where(xi > 0, np.expm1(xi * exponent) / xi, exponent)
 
     def integral(self, t: np.ndarray, power: int) -> np.ndarray:
         """The integral of the survival function to the power 1 or 2, from 0 to t (n_rows, m)."""
-        rate = power - self.shape
+        rate = power - self.shape[:, None]
         return self.scale[:, None] / rate * -np.expm1(-rate * self._exponent(t))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -100,6 +104,7 @@ class Tail:
 
     def _exponent(self, t: np.ndarray) -> np.ndarray:
         """-log of the survival function."""
-        with np.errstate(over="ignore"):
+        xi = self.shape[:, None]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             relative = t / self.scale[:, None]
-            return np.log1p(self.shape * relative) / self.shape if self.shape > 0 else relative
+            return np.where(xi > 0, np.log1p(xi * relative) / xi, relative)

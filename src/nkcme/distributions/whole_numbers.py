@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nkcme.distributions.checks import as_rows
+from nkcme.distributions.elementwise import clipped
 from nkcme.distributions.piecewise_uniform import PiecewiseUniform
 from nkcme.distributions.progressions import Progressions
 from nkcme.distributions.row_law import RowLaw
@@ -82,7 +83,7 @@ class WholeNumbers(RowLaw):
 
     def _rounded(self, x: np.ndarray) -> np.ndarray:
         """x rounded to whole numbers within the bounds, halves downwards."""
-        return np.clip(np.ceil(x - 0.5), self.lower, self.upper) + 0.0  # and -0 to 0
+        return clipped(np.ceil(x - 0.5), self.lower, self.upper) + 0.0  # and -0 to 0
 
     def _upper_end(self, k: np.ndarray) -> np.ndarray:
         """The largest x that is rounded to k, if k is within the bounds."""
@@ -130,7 +131,7 @@ class WholeNumbers(RowLaw):
         """The sum of H(k)^2 with c = y, and for y between two whole numbers a share of either."""
         finite = np.isfinite(y)
         y = np.where(finite, y, 0.0)
-        inside = np.clip(y, self.lower, self.upper)
+        inside = clipped(y, self.lower, self.upper)
         c = np.floor(inside)
         h = self._runs(_with_edge(self.law, c)).below_step(c)
         score = h.dot(h) + np.abs(y - inside)
@@ -174,7 +175,7 @@ class WholeNumbers(RowLaw):
         def upto(k: np.ndarray) -> np.ndarray:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 share = np.where(width > 0, (k + 0.5 - left) / width, 0.0)
-            return below + np.clip(share, 0.0, 1.0) * mass
+            return below + clipped(share, 0.0, 1.0) * mass
 
         return _Runs(start, Progressions(stop - start, upto(start), upto(stop - 1.0)))
 
@@ -237,7 +238,7 @@ class _Side:
 
 def _with_edge(law: PiecewiseUniform, y: np.ndarray) -> PiecewiseUniform:
     """The law with one more edge at y (n_rows,), or at the outermost edge where y is beyond."""
-    edge = np.clip(y, law.edges[:, 0], law.edges[:, -1])[:, None]
+    edge = clipped(y, law.edges[:, 0], law.edges[:, -1])[:, None]
     below = law.probability(edge, inclusive=True)
     # Neither falls along a row, so that either can be sorted by itself.
     edges = np.sort(np.concatenate([law.edges, edge], axis=1), axis=1)

@@ -21,6 +21,7 @@ from nkcme.estimators.closed_form.median_distance import median_distance
 from nkcme.estimators.closed_form.ridge import primal_operator, row_counts
 from nkcme.estimators.gradient_trained import GradientTrainedEstimator, Solved
 from nkcme.estimators.training_data import Encoded, need_no_validation
+from nkcme.model_files.array_checks import need_array
 from nkcme.networks import ACTIVATIONS, MLP
 from nkcme.parameter_checks import (
     need_number,
@@ -29,7 +30,6 @@ from nkcme.parameter_checks import (
     need_wholes,
     need_word_or_positive,
 )
-from nkcme.training.named_arrays import need_array
 from nkcme.training.optimizers import Descent
 from nkcme.training.padding import pad_rows
 from nkcme.training.task import Objective, Task

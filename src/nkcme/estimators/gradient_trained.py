@@ -60,11 +60,14 @@ class GradientTrainedEstimator(ConditionalEstimator):
     weight_decay: float | None
     beta2: float
     schedule: str
-    batch_size: int
+    batch_size: int | None
     epochs: int | None
     validation_fraction: float
     verbose: bool | str
     checkpoint: str | Path | None
+
+    #: The names that ``schedule`` takes.
+    _schedules: tuple[str, ...] = tuple(SCHEDULES)
 
     #: Chunks without a better validation score before training stops; a parameter of some.
     patience: int | None = None
@@ -125,7 +128,7 @@ class GradientTrainedEstimator(ConditionalEstimator):
 
     def _options(self) -> TrainingOptions:
         return TrainingOptions(
-            self._n_steps, self.batch_size, self.validation_fraction, self.patience
+            self._n_steps, self._minibatch, self.validation_fraction, self.patience
         )
 
     def _run(self, datasets: Sequence[Encoded]) -> Run:
@@ -144,9 +147,14 @@ class GradientTrainedEstimator(ConditionalEstimator):
             return self._steps_of(self.epochs, n_rows)
         return default_steps(n_rows)
 
+    @property
+    def _minibatch(self) -> Any:
+        """The rows of a step; subclasses may let None stand for a number."""
+        return self.batch_size
+
     def _steps_of(self, epochs: int, n_rows: int) -> int:
         """The paper's count: floor(n / batch) steps are an epoch."""
-        return max(n_rows // self.batch_size, 1) * int(epochs)
+        return max(n_rows // self._minibatch, 1) * int(epochs)
 
     def _descent(self, n_steps: int) -> Descent:
         return Descent(
@@ -167,9 +175,9 @@ class GradientTrainedEstimator(ConditionalEstimator):
         super()._check_parameters()
         self._check_own_parameters()
         need_one_of("activation", self.activation, tuple(ACTIVATIONS))
-        need_one_of("schedule", self.schedule, tuple(SCHEDULES))
+        need_one_of("schedule", self.schedule, self._schedules)
         need_wholes("hidden", self.hidden)
-        need_whole("batch_size", self.batch_size)
+        need_whole("batch_size", self._minibatch)
         for name in ("epochs", "patience"):
             if getattr(self, name) is not None:
                 need_whole(name, getattr(self, name))
@@ -195,6 +203,10 @@ class GradientTrainedEstimator(ConditionalEstimator):
         arrays |= {f"{_HISTORY}{name}": value for name, value in self.history_.items()}
         arrays |= {f"{_SOLUTION}{name}": value for name, value in self._solution().items()}
         return {"n_steps": self.n_steps_}, arrays
+
+    def _facts(self) -> dict[str, Any]:
+        """What `nkcme.estimators.saving.describe` adds for this class."""
+        return {"weights": sum(leaf.size for leaf in jax.tree.leaves(self.model_))}
 
     def _solution(self) -> dict[str, np.ndarray]:
         """The arrays that `_accept_solution` takes."""

@@ -14,6 +14,7 @@ from nkcme.distributions.embedding import READINGS, Embedding, summing_to_one
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import ConditionalEstimator
 from nkcme.estimators.closed_form.condensing import Condensed, condense
+from nkcme.estimators.closed_form.gaussian_gram import gaussian
 from nkcme.estimators.closed_form.median_distance import median_distance
 from nkcme.estimators.closed_form.ridge import (
     dual_operator,
@@ -22,8 +23,8 @@ from nkcme.estimators.closed_form.ridge import (
     row_counts,
 )
 from nkcme.estimators.training_data import Encoded, need_no_validation
+from nkcme.model_files.array_checks import need_array
 from nkcme.parameter_checks import need_one_of, need_whole, need_word_or_positive
-from nkcme.training.named_arrays import need_array
 
 #: The grid of "auto": lambda, and the input bandwidth in multiples of the median distance.
 REGULARIZATIONS = np.logspace(-4, 2, 13)
@@ -279,12 +280,6 @@ class _Solved(NamedTuple):
 
 _NUMBERS = ("input_bandwidth", "regularization", "bandwidth", "jitter")
 _ARRAYS = ("anchors", "atoms", "operator")
-
-
-def gaussian(a: np.ndarray, b: np.ndarray, bandwidth: float) -> np.ndarray:
-    """exp(-|a_i - b_j|^2 / (2 bandwidth^2)) for points (n, p) and (m, p)."""
-    squares = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1) - 2.0 * (a @ b.T)
-    return np.exp(np.maximum(squares, 0.0) / (-2.0 * bandwidth**2))
 
 
 def _root(gram: np.ndarray) -> np.ndarray:

@@ -13,17 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nkcme.distributions.gaussian_mixture import GaussianMixture
+from nkcme.distributions.gaussian_mixture import LOG_STD, GaussianMixture
 from nkcme.estimators.gradient_trained import GradientTrainedEstimator
 from nkcme.networks import MLP
+from nkcme.objectives import mixture_log_likelihood
 from nkcme.parameter_checks import need_whole, need_wholes
 from nkcme.training.optimizers import Descent
 from nkcme.training.padding import pad_rows
 from nkcme.training.task import Objective, Task
-
-#: Bounds on log standard deviations, in units of standardised y. Where targets repeat, the
-#: likelihood is unbounded: without a bound a component would shrink onto them.
-LOG_STD = (-9.0, 6.0)
 
 
 class MixtureNetwork(eqx.Module):
@@ -80,7 +77,7 @@ def make_task(spec: _Spec) -> Task:
     def negative_log_likelihood(model: MixtureNetwork, batch: tuple[Array, Array]) -> Array:
         """-log p(y | x), one value per row."""
         x, y = batch
-        return -jax.vmap(lambda x, y: log_likelihood(*model(x), y))(x, y)
+        return -jax.vmap(lambda x, y: mixture_log_likelihood(*model(x), y))(x, y)
 
     objective = Objective(
         loss=lambda model, batch, _: jnp.mean(negative_log_likelihood(model, batch)),
@@ -93,13 +90,6 @@ def make_task(spec: _Spec) -> Task:
         advance=lambda m: eqx.tree_at(lambda m: m.network, m, m.network.iterate()),
         validation=negative_log_likelihood,
     )
-
-
-def log_likelihood(log_weights: Array, means: Array, log_stds: Array, y: Array) -> Array:
-    """log sum_k w_k N(y; m_k, s_k^2) at one y (d,), by log-sum-exp."""
-    score = (y[None] - means) * jnp.exp(-log_stds)
-    log_normal = -0.5 * jnp.square(score) - log_stds - 0.5 * jnp.log(2.0 * jnp.pi)
-    return jax.nn.logsumexp(log_weights + jnp.sum(log_normal, axis=1))
 
 
 class MDN(GradientTrainedEstimator):

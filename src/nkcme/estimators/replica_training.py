@@ -17,7 +17,7 @@ import numpy as np
 from nkcme.errors import NkcmeError
 from nkcme.estimators.training_data import Encoded
 from nkcme.training.checkpoint_groups import CheckpointGroups
-from nkcme.training.loop import Checkpoint, Plan, Progress, Rows, Task, Trained, train
+from nkcme.training.loop import Checkpoint, Judge, Plan, Progress, Rows, Task, Trained, train
 from nkcme.training.progress import TrainingBar, wants_progress
 
 PyTree = Any
@@ -59,6 +59,8 @@ class TrainingOptions(NamedTuple):
     batch_size: int
     validation_fraction: float
     patience: int | None
+    marks: tuple[int, ...] = ()  # steps after which a judge scores all replicas
+    least_gain: float = 0.0  # the share by which its score must improve
 
 
 class Replica(NamedTuple):
@@ -94,6 +96,7 @@ def train_replicas(
     options: TrainingOptions,
     run: Run,
     *,
+    judge: Judge | None = None,
     more_columns: Callable[[np.ndarray, int], tuple[np.ndarray, ...]] = lambda x, seed: (),
 ) -> list[Fitted]:
     """Train every replica on its data set, all as one compiled program.
@@ -109,12 +112,22 @@ def train_replicas(
         What the model takes from each data set before training.
     options : TrainingOptions
     run : Run
+    judge : callable or None
+        Scores the stacked models of all replicas at the marks of the options; see `train`.
     more_columns : callable
         ``more_columns(x, seed)`` gives columns of the training table beside x and y.
     """
     tables = [_Table.of(data, options.validation_fraction) for data in datasets]
     n_rows = int(np.mean([t.n_rows for t in tables]))
     plan = Plan(options.n_steps(n_rows), options.batch_size, patience=options.patience)
+    if judge is not None:
+        plan = Plan(
+            options.marks[-1],
+            options.batch_size,
+            patience=1,
+            marks=options.marks,
+            least_gain=options.least_gain,
+        )
     n_in, n_out = datasets[0].x.shape[1], datasets[0].y.shape[1]
     starts = np.cumsum([0] + [len(t.x) for t in tables[:-1]])
     drawn = [tables[r.data].drawn_by(r) for r in replicas]
@@ -145,6 +158,7 @@ def train_replicas(
             plan,
             seed_keys(np.array([replica.seed for replica in replicas], np.uint32)),
             validation_rows=held_out,
+            judge=judge,
             checkpoint=run.checkpoint,
             fingerprint=run.fingerprint,
             progress=bar,

@@ -32,21 +32,38 @@ def save_estimator(estimator: ConditionalEstimator, path: str | Path) -> None:
         "y_ndim": estimator.y_ndim_,
         "target_name": getattr(estimator, "target_name_", None),
         "learned": learned,
+        "description": describe(estimator),
     }
     write_model(path, config, arrays)
+
+
+def describe(estimator: ConditionalEstimator) -> dict[str, Any]:
+    """Facts about what a fitted estimator learned, which `nkcme info` shows.
+
+    A class may add its own, by a method `_facts`.
+    """
+    facts = {
+        "kernel": getattr(estimator, "kernel", None),
+        "atoms": getattr(estimator, "n_atoms_", getattr(estimator, "n_atoms", None)),
+        "bandwidth": getattr(estimator, "bandwidth_", None),
+        "steps": getattr(estimator, "n_steps_", None),
+        "members": getattr(estimator, "n_members_", None),
+        **getattr(estimator, "_facts", dict)(),
+    }
+    return {name: as_json(name, fact) for name, fact in facts.items() if fact is not None}
 
 
 def estimator_from_file(
     cls: type[ConditionalEstimator], config: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> ConditionalEstimator:
     """The estimator of a verified but untrusted model file."""
-    parameters = config.get("parameters")
-    if not isinstance(parameters, dict) or set(parameters) - set(cls._get_param_names()):
+    parameters = parameters_in_file(config)
+    if set(parameters) - set(cls._get_param_names()):
         raise ModelFileError(f"the parameters of this model are not those of {cls.__name__}")
     given = {name: cls._parameter_from_file(name, value) for name, value in parameters.items()}
     estimator = cls(**cls._ABSENT_IN_OLD_FILES | given)
-    estimator.encoder_ = TableEncoder.from_config(config.get("encoder"))
-    estimator.scaler_ = TargetScaler.from_config(config.get("scaler"))
+    estimator.encoder_ = encoder_in_file(config)
+    estimator.scaler_ = scaler_in_file(config)
     estimator.n_outputs_ = len(estimator.scaler_.location)
     y_ndim = config.get("y_ndim")
     if y_ndim not in (1, 2) or (y_ndim == 1 < estimator.n_outputs_):
@@ -55,9 +72,7 @@ def estimator_from_file(
     estimator.n_features_in_ = len(estimator.encoder_.columns)
     if estimator.encoder_.feature_names is not None:
         estimator.feature_names_in_ = np.asarray(estimator.encoder_.feature_names, object)
-    estimator.target_name_ = config.get("target_name")
-    if not isinstance(estimator.target_name_, str | None):
-        raise ModelFileError("the name of the target in the file is not text")
+    estimator.target_name_ = target_name_in_file(config)
     learned = config.get("learned")
     if not isinstance(learned, dict):
         raise ModelFileError("the model file lacks its learned state")
@@ -67,6 +82,43 @@ def estimator_from_file(
         raise ModelFileError(f"the parameters of this model are not usable: {error}") from error
     estimator._relearn(learned, arrays)
     return estimator
+
+
+def parameters_in_file(config: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the estimator, as JSON has them."""
+    parameters = config.get("parameters")
+    if not isinstance(parameters, dict):
+        raise ModelFileError(
+            f"the parameters of this model are not those of {config.get('estimator')}"
+        )
+    return parameters
+
+
+def encoder_in_file(config: dict[str, Any]) -> TableEncoder:
+    """How tables are encoded."""
+    return TableEncoder.from_config(config.get("encoder"))
+
+
+def scaler_in_file(config: dict[str, Any]) -> TargetScaler:
+    """The units of y."""
+    return TargetScaler.from_config(config.get("scaler"))
+
+
+def target_name_in_file(config: dict[str, Any]) -> str | None:
+    """The name of the target, where there is one."""
+    name = config.get("target_name")
+    if not isinstance(name, str | None):
+        raise ModelFileError("the name of the target in the file is not text")
+    return name
+
+
+def description_in_file(config: dict[str, Any]) -> dict[str, Any] | None:
+    """What `describe` gave; None in files of earlier versions."""
+    described = config.get("description")
+    facts = described.values() if isinstance(described, dict) else [described]
+    if not all(isinstance(fact, bool | int | float | str | None) for fact in facts):
+        raise ModelFileError("the description in the file is not text and numbers by name")
+    return described
 
 
 def as_json(name: str, value: Any) -> Any:

@@ -14,11 +14,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from nkcme.distributions.support import EVERYTHING, Support
+from nkcme.distributions.transforms import LOG, NONE, restored, transformed
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
 from nkcme.tables.encoding import TableEncoder
-from nkcme.tables.sample_weights import are_whole, checked_weight, repetitions
+from nkcme.tables.sample_weights import (
+    are_whole,
+    checked_weight,
+    need_enough_rows,
+    repetitions,
+)
 from nkcme.tables.target import TargetScaler, as_target
+
+
+class Target(NamedTuple):
+    """What is known of y of one output, and what of it is modelled."""
+
+    support: Support = EVERYTHING  # the values that y can take, in its own units
+    transform: str = NONE  # "log" where log y is standardised and modelled
 
 
 class Encoded(NamedTuple):
@@ -35,18 +48,27 @@ class Encoded(NamedTuple):
     y_validation: np.ndarray | None
     n_rows: int  # of the table, repetitions counted; rules that depend on its size use this
     seed: int
-    scaler: TargetScaler  # the units of y
-    support: Support = EVERYTHING  # of y, in its own units
+    scaler: TargetScaler  # the units of y, or of its transform
+    target: Target = Target()
+
+    @property
+    def support(self) -> Support:
+        """The values that y can take, in its own units."""
+        return self.target.support
 
     @property
     def exact_y(self) -> np.ndarray:
         """The y (n,) of one output in its own units, without the rounding to float32 where the
         support says what it was."""
-        y = self.scaler.inverse(self.y)[:, 0]
+        g = self.scaler.inverse(self.y)[:, 0]
         # Single precision is relative to the distance from the location, double to y itself: far
         # from zero a share of y would be more than the distance between its values.
         location, scale = self.scaler.location[0], self.scaler.scale[0]
-        return self.support.snapped(y, 1e-6 * (scale + np.abs(y - location)) + 1e-15 * np.abs(y))
+        rounding = 1e-6 * (scale + np.abs(g - location)) + 1e-15 * np.abs(g)
+        y = restored(g, self.target.transform)
+        # An error of a logarithm is a relative one of y.
+        rounding = rounding if self.target.transform == NONE else rounding * y
+        return self.support.snapped(y, rounding)
 
     def rows(self, chosen: np.ndarray) -> Encoded:
         """Some of the rows, as a table of their own."""
@@ -104,7 +126,11 @@ def encode_training(
     standardize: bool | str,
     random_state: Any,
 ) -> TrainingTable:
-    """Check and encode a training table; ``estimator`` itself is not changed."""
+    """Check and encode a training table; ``estimator`` itself is not changed.
+
+    An estimator that has ``_understand_target(x, y, weight, seed)`` says by it what y (n, d) is,
+    beside encoded inputs (n, p); see `Target`.
+    """
     probe = copy.copy(estimator)  # scikit-learn's checks set attributes on it
     target = as_target(y)
     X = checked_table(probe, X, reset=True)
@@ -115,13 +141,19 @@ def encode_training(
         sample_weight = _check_sample_weight(sample_weight, target, dtype=np.float64)
     weight = checked_weight(sample_weight, n)
     n_rows = repetitions(weight)
-    if n_rows < 2:
-        raise TableError(
-            f"expected at least 2 rows to learn from, got n_samples = {n_rows}; add rows"
-        )
+    need_enough_rows(n_rows)
     columns = target.reshape(n, -1)
     encoder = TableEncoder.fit(X, standardize=standardize, sample_weight=weight)
-    scaler = TargetScaler.fit(columns, standardize=bool(standardize), sample_weight=weight)
+    x, seed = encoder.transform(X), int(check_random_state(random_state).randint(2**31 - 1))
+    understand = getattr(estimator, "_understand_target", None)
+    about = Target() if understand is None else understand(x, columns, weight, seed)
+    modelled = transformed(columns, about.transform)
+    scaler = TargetScaler.fit(
+        modelled,
+        standardize=bool(standardize),
+        sample_weight=weight,
+        logarithmic=about.transform == LOG,
+    )
     attributes = {
         "y_ndim_": target.ndim,
         "n_outputs_": columns.shape[1],
@@ -132,17 +164,23 @@ def encode_training(
     if hasattr(probe, "feature_names_in_"):
         attributes["feature_names_in_"] = probe.feature_names_in_
     data = Encoded(
-        *_distinct_rows(encoder.transform(X), scaler.transform(columns), weight),
-        *_encode_validation(probe, X_val, y_val, encoder, scaler),
+        *distinct_rows(x, scaler.transform(modelled), weight),
+        *_encode_validation(probe, X_val, y_val, encoder, scaler, about.transform),
         n_rows,
-        int(check_random_state(random_state).randint(2**31 - 1)),
+        seed,
         scaler,
+        about,
     )
     return TrainingTable(data, attributes)
 
 
 def _encode_validation(
-    estimator: BaseEstimator, X_val: Any, y_val: Any, encoder: TableEncoder, scaler: TargetScaler
+    estimator: BaseEstimator,
+    X_val: Any,
+    y_val: Any,
+    encoder: TableEncoder,
+    scaler: TargetScaler,
+    transform: str,
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     if (X_val is None) != (y_val is None):
         raise NkcmeError("give X_val and y_val together, or neither")
@@ -158,7 +196,21 @@ def _encode_validation(
         raise TableError(
             f"y has {n_outputs} outputs and y_val {y.shape[1]}: they must have the same"
         )
-    return x, scaler.transform(y)
+    if transform == LOG:
+        need_positive(y, "y_val")
+    return x, scaler.transform(transformed(y, transform))
+
+
+def need_positive(y: np.ndarray, name: str, weight: np.ndarray | None = None) -> None:
+    """Raises where y has rows, of positive weight, that have no logarithm."""
+    counts = np.ones(len(y), bool) if weight is None else weight > 0
+    bad = np.flatnonzero(counts & ~(y > 0).all(axis=1))
+    if len(bad):
+        raise TableError(
+            f'transform="log" needs {name} above zero; got {len(bad)} values that are not, the '
+            f"first in row {bad[0]} (counting from 0): {y[bad[0]].min():g}; correct {name}, or use "
+            'transform="auto" or "none"'
+        )
 
 
 def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -174,7 +226,7 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     return validate_data(estimator, X, reset=reset, dtype=dtype, ensure_all_finite=False)
 
 
-def _distinct_rows(
+def distinct_rows(
     x: np.ndarray, y: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The distinct rows of (x, y) and their total weights, sorted, without those of weight zero."""

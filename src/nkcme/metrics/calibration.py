@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
 
 from nkcme.errors import NkcmeError
 from nkcme.metrics.checks import (
@@ -110,6 +109,8 @@ def qice_floor(n_rows: int, n_bins: int = 10) -> float:
     >>> round(100 * metrics.qice_floor(103), 2)  # Concrete's test rows, in percent
     2.37
     """
+    from scipy.stats import binom  # half a second, which the command line's help can spare
+
     # Each count is Binomial(n, p = 1/L). De Moivre's mean absolute deviation of it is
     # 2 k (1 - p) P(Bin = k) with k = floor(n p) + 1.
     n, p = need_positive("n_rows", n_rows), 1 / need_positive("n_bins", n_bins)

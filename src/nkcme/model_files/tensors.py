@@ -19,7 +19,7 @@ Contents = tuple[dict[str, Any], dict[str, np.ndarray]]
 """A config and its arrays."""
 
 _DTYPES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
-_DTYPES |= {"U32": "uint32", "U8": "uint8", "BOOL": "bool"}
+_DTYPES |= {"U32": "uint32", "I16": "int16", "U8": "uint8", "BOOL": "bool"}
 _MAX_HEADER_BYTES = 100_000_000  # the limit of safetensors itself
 _MAX_TENSORS = 10_000
 

@@ -87,6 +87,8 @@ def _header(
     support = getattr(model, "support_", None)
     if support is not None and not support.is_everything:
         facts.append(html.escape(f"{target} takes {support}"))
+    if getattr(model, "transform_", "none") == "log":
+        facts.append(html.escape(f"models the log of {target}"))
     text = (
         f"For each row of a table the model predicts the distribution of {name}. This page "
         f"compares its predictions with the true values of {len(results):,} rows. If the model was "

@@ -21,14 +21,9 @@ import numpy as np
 from nkcme.errors import TableError
 from nkcme.tables.columns import Kind, RawColumn, shown
 from nkcme.tables.config_checks import check, check_keys, finite_number
-from nkcme.tables.standardisation import FLOAT32_MAX, moments, robust_units, standardised
+from nkcme.tables.standardisation import moments, robust_units
 
 MAX_CATEGORIES = 50
-MAX_STANDARDISED = 1e6
-"""Standardised inputs are clipped here: a network learns nothing a million deviations away."""
-
-SOFT_LIMIT = 8.0
-"""Softened inputs stay below this many scales; half of it becomes 3.6, and 2 becomes 1.94."""
 
 #: A column in which more than this share of the training rows had a rare category gives no
 #: warning when a new table has many unknown ones: that is what training looked like.
@@ -109,19 +104,8 @@ class Column:
         mean, scale = moments(values, weight)
         return cls(name, raw.kind, mean, scale, has_missing=has_missing)
 
-    def encode(
-        self, raw: RawColumn, outputs: np.ndarray, standardize: bool
-    ) -> UnknownCategories | None:
-        """Fill in the outputs of this column, zeros of shape (rows, n_outputs); not if it is empty.
-
-        Returns the rows that match no category, if there are any.
-        """
-        if self.kind == "category":
-            return self._encode_category(raw, outputs)
-        self._encode_number(raw, outputs, standardize)
-        return None
-
-    def _encode_number(self, raw: RawColumn, outputs: np.ndarray, standardize: bool) -> None:
+    def numbers(self, raw: RawColumn) -> np.ndarray:
+        """The values of a column of numbers or booleans, NaN where missing; text is refused."""
         if raw.kind == "category":
             row, value = raw.first_text()
             needed = "booleans" if self.kind == "boolean" else "numbers"
@@ -129,22 +113,13 @@ class Column:
                 f"{raw.where} held {needed} in training but has {shown(value)} in row {row} "
                 f"(counting from 0); convert the column to {needed}"
             )
-        values = raw.numbers()
-        missing = np.isnan(values)
-        if standardize:
-            limit = MAX_STANDARDISED
-            values = np.clip(standardised(values, self.mean, self.scale), -1e100, 1e100)
-            values[missing] = 0.0
-            if self.softened:
-                values = values / np.sqrt(1.0 + np.square(values / SOFT_LIMIT))
-        else:
-            limit = FLOAT32_MAX
-            values[missing] = self.mean
-        outputs[:, 0] = np.clip(values, -limit, limit)
-        if self.has_missing:
-            outputs[:, 1] = missing
+        return raw.numbers()
 
-    def _encode_category(self, raw: RawColumn, outputs: np.ndarray) -> UnknownCategories | None:
+    def encode_categories(self, raw: RawColumn, outputs: np.ndarray) -> UnknownCategories | None:
+        """Fill in the outputs of a column of categories, zeros of shape (rows, n_outputs).
+
+        Returns the rows that match no category, if there are any.
+        """
         labels = raw.labels()
         place = {category: code for code, category in enumerate(self.categories)}
         codes = np.array([-1 if x is None else place.get(x, -1) for x in labels])

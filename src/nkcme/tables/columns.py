@@ -12,17 +12,18 @@ import numbers
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import narwhals.stable.v1 as nw
 import numpy as np
-from scipy.sparse import issparse
 
 from nkcme.errors import TableError
+
+if TYPE_CHECKING:
+    import narwhals.stable.v1 as nw
 
 MAX_COLUMNS = 100_000
 
@@ -51,6 +52,8 @@ class RawColumn:
 
     @classmethod
     def of_series(cls, where: str, series: nw.Series) -> RawColumn:
+        import narwhals.stable.v1 as nw  # slow to import, and arrays do not need it
+
         declared = series.dtype in (nw.Categorical, nw.Enum)
         if declared or series.dtype == nw.String:
             # Not to_numpy: it gives a dictionary-encoded pyarrow null the first category, and
@@ -163,9 +166,12 @@ class Table:
 
     @classmethod
     def read(cls, data: Any, what: str) -> Table:
-        """``what`` is the name of the argument, for messages."""
+        """``what`` is the name of the argument, for messages; a table is returned as it is."""
+        if isinstance(data, Table):
+            return data
         data = _opened(data, what)
-        if isinstance(data, nw.Series) or len(data.shape) != 2:
+        is_frame = not isinstance(data, np.ndarray)
+        if len(data.shape) != 2:
             raise TableError(
                 f"{what} must be a 2-D table (a DataFrame, an array or a list of rows), got "
                 f"{len(data.shape)} dimensions. Reshape your data: .reshape(-1, 1) makes one "
@@ -182,7 +188,6 @@ class Table:
             raise TableError(
                 f"{what} has {n_columns} columns, at most {MAX_COLUMNS} are handled; drop some"
             )
-        is_frame = isinstance(data, nw.DataFrame)
         names = _text_names(data, what) if is_frame else None
         read: Callable[..., RawColumn] = RawColumn.of_series if is_frame else RawColumn.of_array
         wheres = [f"column {name!r} of {what}" for name in names or range(n_columns)]
@@ -192,35 +197,24 @@ class Table:
 def read_columns(data: Any, what: str) -> RawColumn | Table:
     """One column where ``data`` has one dimension, else a table; ``what`` is its name."""
     data = _opened(data, what)
-    if isinstance(data, nw.Series):
-        return RawColumn.of_series(what, data)
-    if isinstance(data, np.ndarray) and data.ndim == 1:
-        return RawColumn.of_array(what, data)
-    return Table.read(data, what)
+    if len(data.shape) != 1:
+        return Table.read(data, what)
+    is_array = isinstance(data, np.ndarray)
+    return RawColumn.of_array(what, data) if is_array else RawColumn.of_series(what, data)
 
 
 def _opened(data: Any, what: str) -> Any:
     """``data`` as a narwhals frame or series where it is one, else as an array."""
-    if issparse(data):
+    if hasattr(data, "toarray") and hasattr(data, "nnz"):  # SciPy's, which is not imported here
         raise TableError(
             f"{what} is a sparse matrix, expected a dense table; pass {what}.toarray() instead"
         )
     if isinstance(data, np.ma.MaskedArray):
         raise TableError(f"{what} is a masked array; pass {what}.filled(np.nan) instead")
-    try:
-        opened = nw.from_native(data, pass_through=True, allow_series=True)
-    except ValueError as error:
-        names: list[Any] = getattr(data, "column_names", None) or list(data.columns)
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        if not repeated:
-            raise
-        raise TableError(
-            f"{what} repeats the {listed(repeated)}; give each column its own name"
-        ) from error
-    if isinstance(opened, nw.LazyFrame):
-        raise TableError(f"{what} is a lazy frame; pass {what}.collect() instead")
-    if isinstance(opened, (nw.DataFrame, nw.Series)):
-        return opened
+    if not isinstance(data, np.ndarray | list | tuple):
+        frame = _opened_frame(data, what)
+        if frame is not None:
+            return frame
     try:
         array = np.asarray(data)
         if array.dtype.kind in "US" and not isinstance(data, np.ndarray):
@@ -235,6 +229,25 @@ def _opened(data: Any, what: str) -> Any:
             "and imaginary parts as columns"
         )
     return array
+
+
+def _opened_frame(data: Any, what: str) -> Any:
+    """``data`` as a narwhals frame or series; None if it is neither."""
+    import narwhals.stable.v1 as nw
+
+    try:
+        opened = nw.from_native(data, pass_through=True, allow_series=True)
+    except ValueError as error:
+        names: list[Any] = getattr(data, "column_names", None) or list(data.columns)
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if not repeated:
+            raise
+        raise TableError(
+            f"{what} repeats the {listed(repeated)}; give each column its own name"
+        ) from error
+    if isinstance(opened, nw.LazyFrame):
+        raise TableError(f"{what} is a lazy frame; pass {what}.collect() instead")
+    return opened if isinstance(opened, (nw.DataFrame, nw.Series)) else None
 
 
 def _text_names(frame: nw.DataFrame, what: str) -> tuple[str, ...] | None:
@@ -324,3 +337,16 @@ def listed(names: list[Any]) -> str:
     first = ", ".join(map(repr, names[:5]))
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return f"column{'s' if len(names) > 1 else ''} {first}{more}"
+
+
+def note_on_columns(found: Iterable[str], names: Iterable[str]) -> str | None:
+    """A note on the columns of a table that the model was not fitted on; None if there are none.
+
+    A table that lacks some of the model's columns is refused.
+    """
+    found, names = dict.fromkeys(found), dict.fromkeys(names)
+    absent = [name for name in names if name not in found]
+    if absent:
+        raise TableError(f"the table lacks {listed(absent)}, which the model was fitted on")
+    extra = [name for name in found if name not in names]
+    return f"ignored {listed(extra)}, which the model was not fitted on" if extra else None

@@ -1,4 +1,7 @@
-"""Tables in CSV, TSV and Parquet files. The only module that imports pandas."""
+"""Tables in CSV, TSV and Parquet files. The only module that imports pandas.
+
+It does so once a table is read or written: a missing file is refused without.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from nkcme.errors import TableError
 from nkcme.model_files.atomic_files import replacing
@@ -20,6 +22,8 @@ from nkcme.tables.target import as_target
 from nkcme.tables.text_structure import read_structure, refuse_repeated_names
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from nkcme.tables.encoding import TableEncoder
 
 _SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
@@ -101,6 +105,8 @@ def split_target(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, np.nda
 
 def to_frame(columns: dict[str, np.ndarray]) -> pd.DataFrame:
     """A table from its columns, for modules that do not import pandas."""
+    import pandas as pd
+
     return pd.DataFrame(columns)
 
 
@@ -184,6 +190,8 @@ def _need_pyarrow() -> Any:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     pyarrow = _need_pyarrow()
     try:
         refuse_repeated_names(pyarrow.parquet.read_schema(path).names, path)
@@ -217,6 +225,8 @@ def _read_text(
                 ) from error
         features = [name for name in structure.names if name != target]
         as_text = [] if like is None else like.text_columns(features)
+        import pandas as pd
+
         # low_memory=False: a column of any length has one type.
         frame = pd.read_csv(
             path, sep=separator, low_memory=False, dtype=dict.fromkeys(as_text, "str")

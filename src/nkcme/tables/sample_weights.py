@@ -32,3 +32,11 @@ def repetitions(weight: np.ndarray) -> int:
 def are_whole(weight: np.ndarray) -> bool:
     """Whether weights count repetitions; their sums are then exact."""
     return bool(np.all(weight == np.rint(weight))) and float(weight.max()) * len(weight) < 2**53
+
+
+def need_enough_rows(n_rows: int) -> None:
+    """Refuse a table of fewer rows than any fit needs, repetitions counted."""
+    if n_rows < 2:
+        raise TableError(
+            f"expected at least 2 rows to learn from, got n_samples = {n_rows}; add rows"
+        )

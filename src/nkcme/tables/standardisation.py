@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,13 +47,31 @@ def robust_units(values: np.ndarray, weight: np.ndarray) -> tuple[float, float] 
     return (median, scale) if 0 < scale < math.inf and math.isfinite(median / scale) else None
 
 
+class Units(NamedTuple):
+    """A location and a scale, each multiplied by a power of two that brings the scale near 1."""
+
+    unit: Any
+    location: Any
+    scale: Any
+
+    @classmethod
+    def of(cls, location: Any, scale: Any) -> Units:
+        """The units of positive scales."""
+        unit = _power_of_two_near(scale)
+        with np.errstate(over="ignore"):
+            return cls(unit, location * unit, scale * unit)
+
+    def standardised(self, values: np.ndarray) -> np.ndarray:
+        """(values - location) / scale without intermediate overflow."""
+        with np.errstate(over="ignore"):
+            return (values * self.unit - self.location) / self.scale
+
+
 def standardised(values: np.ndarray, mean: Any, scale: Any) -> np.ndarray:
     """(values - mean) / scale without intermediate overflow; 0 where the scale is 0."""
     if np.all(scale == 0):
         return np.zeros_like(values)
-    unit = _power_of_two_near(scale)
-    with np.errstate(over="ignore"):
-        return (values * unit - mean * unit) / (scale * unit)
+    return Units.of(mean, scale).standardised(values)
 
 
 def _average(share: np.ndarray, weight: np.ndarray) -> float:

@@ -19,7 +19,8 @@ class TargetScaler:
     """Location and scale of each output of y.
 
     An output that never varied has a scale of a millionth of its size, so that its predictions have
-    almost no width in any units. Arrays may have any leading axes; outputs are last.
+    almost no width in any units. (A logarithm that never varied has a scale of a millionth.) Arrays
+    may have any leading axes; outputs are last.
     """
 
     location: np.ndarray
@@ -27,16 +28,22 @@ class TargetScaler:
 
     @classmethod
     def fit(
-        cls, y: np.ndarray, *, standardize: bool = True, sample_weight: np.ndarray | None = None
+        cls,
+        y: np.ndarray,
+        *,
+        standardize: bool = True,
+        sample_weight: np.ndarray | None = None,
+        logarithmic: bool = False,
     ) -> TargetScaler:
-        """Learn from finite y of shape (rows, outputs)."""
+        """Learn from finite y of shape (rows, outputs), or from their logarithms."""
         if not standardize:
             return cls(np.zeros(y.shape[1]), np.ones(y.shape[1]))
         weight = checked_weight(sample_weight, len(y))
         present = weight > 0
         learned = [moments(column[present], weight[present]) for column in y.T]
         location, scale = np.array(learned, dtype=np.float64).T
-        narrow = np.maximum(1e-6 * np.abs(location), 1e-50)
+        size = 1.0 if logarithmic else np.abs(location)
+        narrow = np.maximum(1e-6 * size, 1e-50)
         return cls(location.copy(), np.where(scale > 0, scale, narrow))
 
     def transform(self, y: np.ndarray) -> np.ndarray:

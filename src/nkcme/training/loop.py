@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,67 +27,30 @@ from nkcme.training.chunks import (
     Progress,
     RunCheckpoint,
     Values,
-    equal_chunks,
     refuse_divergence,
     run_in_chunks,
 )
-from nkcme.training.compilation import use_compilation_cache
+from nkcme.training.compilation import jit_quickly, jit_tersely, use_compilation_cache
 from nkcme.training.padding import eighth_larger, pad_to
+from nkcme.training.plan import History, Judge, Plan
 from nkcme.training.replicas import concatenated, groups, single_precision, workers
 from nkcme.training.rows import Rows, draw
 from nkcme.training.task import Objective, Task, apply_objective
 from nkcme.training.validation import better_states, validation_score
 
-__all__ = ["Checkpoint", "Objective", "Plan", "Progress", "Rows", "Task", "Trained", "train"]
+__all__ = [
+    "Checkpoint",
+    "Judge",
+    "Objective",
+    "Plan",
+    "Progress",
+    "Rows",
+    "Task",
+    "Trained",
+    "train",
+]
 
 PyTree = Any
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The number of steps, the size of a minibatch, the length of a chunk, and the patience."""
-
-    n_steps: int
-    batch_size: int
-    chunk_steps: int | None = None  # about a twentieth of the run unless given
-    patience: int | None = None  # chunks without a better validation; None: never stop early
-
-    def chunks(self, done: int = 0) -> list[int]:
-        """Return the lengths of the chunks after ``done`` steps.
-
-        All are equal if a length near the wanted one divides the number of steps, so that one
-        program is compiled instead of two.
-        """
-        if done >= self.n_steps:
-            return []
-        wanted = self.chunk_steps or min(max(self.n_steps // 20, 100), 2000)
-        divisors = (c for c in range(wanted, wanted // 2, -1) if self.n_steps % c == 0)
-        return equal_chunks(self.n_steps, min(next(divisors, wanted), self.n_steps), done)
-
-
-@dataclass
-class History:
-    """One entry per chunk: the steps done, and arrays (replicas,) of loss, monitors, validation."""
-
-    step: list[int] = field(default_factory=list)
-    values: dict[str, list[np.ndarray]] = field(default_factory=dict)
-
-    def append(self, step: int, values: Values) -> None:
-        """Add the values of one chunk."""
-        self.step.append(step)
-        for name, value in values.items():
-            self.values.setdefault(name, []).append(np.asarray(value))
-
-    def as_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``step`` (entries,) and each value (entries, replicas)."""
-        stacked = {name: np.stack(value) for name, value in self.values.items()}
-        return {"step": np.asarray(self.step, np.int64), **stacked}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> History:
-        """Restore the history of `as_arrays`."""
-        values = {name: list(value) for name, value in arrays.items() if name != "step"}
-        return cls([int(s) for s in arrays["step"]], values)
 
 
 @dataclass(frozen=True)
@@ -110,6 +73,7 @@ def train(
     keys: Array,
     *,
     validation_rows: Rows | None = None,
+    judge: Judge | None = None,
     checkpoint: Checkpoint | None = None,
     fingerprint: str = "",
     progress: Progress | None = None,
@@ -117,7 +81,9 @@ def train(
     """Train one replica per key for ``plan.n_steps`` steps, or until its patience runs out.
 
     ``table`` is a pytree of arrays that share their first axis; ``constants`` one of arrays with a
-    leading replica axis. With ``validation_rows`` the best state by validation is returned. A
+    leading replica axis. With ``validation_rows`` the best state by validation is returned; with a
+    ``judge``, which scores the stacked models of all replicas at the plan's marks, that with the
+    best score. A
     ``checkpoint`` with this run's ``fingerprint`` is resumed; that of another run is refused.
     """
     use_compilation_cache()
@@ -133,13 +99,14 @@ def train(
         for group in slices
     ]
     with workers(2 * len(slices)) as pool:
-        run = _Run(task, plan, table, inputs, pool)
+        run = _Run(task, plan, table, inputs, pool, judge)
         saved = None if checkpoint is None else RunCheckpoint(run, checkpoint, fingerprint)
         done, stop_requested = run_in_chunks(run, checkpoint=saved, progress=progress)
     state = concatenated(run.states)
-    if validation_rows is not None and run.history.step:
+    scored = validation_rows is not None or judge is not None
+    if scored and run.history.step:
         refuse_divergence(run, np.asarray(state.best_score), done, "best validation score")
-    models = state.model if validation_rows is None else state.best
+    models = state.best if scored else _result(state)
     return Trained(models, run.history, done, stop_requested and done < plan.n_steps)
 
 
@@ -161,6 +128,12 @@ class _State(NamedTuple):
     best: PyTree
     best_score: Array
     since_best: Array
+    average: PyTree  # None for tasks without averaging
+
+
+def _result(state: _State) -> PyTree:
+    """The models that a state stands for."""
+    return state.model if state.average is None else state.average
 
 
 class _Run:
@@ -171,9 +144,16 @@ class _Run:
     states: list[_State]
 
     def __init__(
-        self, task: Task, plan: Plan, table: PyTree, inputs: list[_Inputs], pool: Executor
+        self,
+        task: Task,
+        plan: Plan,
+        table: PyTree,
+        inputs: list[_Inputs],
+        pool: Executor,
+        judge: Judge | None = None,
     ):
         self.task, self.plan, self.table, self.inputs, self.pool = task, plan, table, inputs, pool
+        self.judge = judge
         self.history = History()
 
     def start(self) -> None:
@@ -185,10 +165,11 @@ class _Run:
             future.result()
 
     def _compile_chunk(self, inputs: _Inputs) -> None:
-        state = jax.eval_shape(partial(_start, self.task), inputs.keys, inputs.constants)
-        batch_size, table, rows = self.plan.batch_size, self.table, inputs.rows
+        state = jax.eval_shape(partial(_initial_state, self.task), inputs.keys, inputs.constants)
         for length in self.plan.chunks()[:1]:
-            _run_chunk.lower(self.task, batch_size, length, state, table, rows, 0).compile()
+            draw = partial(_draw_chunk, self.plan.batch_size, length)
+            drawn = jax.eval_shape(draw, state.key, inputs.rows, 0)
+            _run_chunk.lower(self.task, state, self.table, drawn, 0).compile()
 
     def chunk_lengths(self, done: int) -> Iterator[int]:
         for length in self.plan.chunks(done):
@@ -202,9 +183,8 @@ class _Run:
 
     def run_chunk(self, done: int, length: int) -> Values:
         def advance(state: _State, inputs: _Inputs) -> tuple[_State, dict[str, np.ndarray]]:
-            state, values = _run_chunk(
-                self.task, self.plan.batch_size, length, state, self.table, inputs.rows, done
-            )
+            drawn = _drawn_chunk(self.plan.batch_size, length, state.key, inputs.rows, done)
+            state, values = _run_chunk(self.task, state, self.table, drawn, done)
             if inputs.validation_rows is not None:
                 state, score = _validate(
                     self.task, state, self.table, inputs.validation_rows, self.plan.patience
@@ -214,7 +194,22 @@ class _Run:
 
         results = list(self.pool.map(advance, self.states, self.inputs))
         self.states = [state for state, _ in results]
+        if self.judge is not None and done + length in self.plan.marks:
+            self._judge(self.judge, done + length)
         return {k: np.concatenate([v[k] for _, v in results]) for k in results[0][1]}
+
+    def _judge(self, judge: Judge, done: int) -> None:
+        """Score all replicas, and keep those that are better than before."""
+        best = np.concatenate([np.asarray(state.best_score) for state in self.states])
+        models = concatenated([_result(state) for state in self.states])
+        scores = np.asarray(judge(models, done, best))
+        first, judged = 0, []
+        for state in self.states:
+            last = first + len(state.best_score)
+            own = jnp.asarray(scores[first:last], jnp.float32)
+            judged.append(_keep_best(state, own, self.plan.patience, self.plan.least_gain))
+            first = last
+        self.states = judged
 
     def record(self, done: int, values: Values) -> dict[str, float]:
         self.history.append(done, values)
@@ -241,8 +236,7 @@ def _padded(array: np.ndarray, axis: int) -> np.ndarray:
     return pad_to(array, eighth_larger(array.shape[axis], least=256), axis=axis, fill="last")
 
 
-@partial(jax.jit, static_argnums=0)
-def _start(task: Task, keys: Array, constants: PyTree) -> _State:
+def _initial_state(task: Task, keys: Array, constants: PyTree) -> _State:
     def one(key: Array, constant: PyTree) -> _State:
         init_key, run_key = jax.random.split(key)
         # Weakly typed leaves would compile another program for the second chunk.
@@ -260,40 +254,53 @@ def _start(task: Task, keys: Array, constants: PyTree) -> _State:
             model,
             infinity,
             jnp.zeros((), jnp.int32),
+            model if task.averaging else None,
         )
 
     return jax.vmap(one)(keys, constants)
+
+
+_start = jit_quickly(_initial_state, static_argnums=0)
 
 
 #: The number of rows, of all replicas together, that are drawn in one call.
 _MAX_DRAWN = 1 << 20
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
-def _run_chunk(
-    task: Task, batch_size: int, length: int, state: _State, table: PyTree, rows: Rows, start: int
-) -> tuple[_State, dict[str, Array]]:
-    """Train every replica for ``length`` steps; return the mean loss and the last monitors."""
+def _draw_chunk(
+    batch_size: int, length: int, key_data: Array, rows: Rows, start: int
+) -> tuple[Array, Array]:
+    """The rows (replicas, length, batch_size) and the keys (replicas, length) of some steps."""
     steps = start + jnp.arange(length)
 
-    def step_keys(key_data: Array) -> tuple[Array, Array]:
+    def one(key_data: Array, index: Array, total: Array) -> tuple[Array, Array]:
         key = jax.random.wrap_key_data(key_data)
         pairs = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(key, t)))(steps)
-        return pairs[:, 0], pairs[:, 1]
-
-    def one(state: _State, index: Array, total: Array) -> tuple[_State, dict[str, Array]]:
-        draw_keys, loss_keys = step_keys(state.key)
         # Drawing all minibatches of the chunk in one call is faster than drawing in each step.
         # There is a limit because a GPU's compiler writes out a constant of their size.
         drawn = lambda key: draw(index, total, key, batch_size)  # noqa: E731
         n_batches = _MAX_DRAWN // (len(rows.index) * batch_size)
         if n_batches >= length:
-            batches = jax.vmap(drawn)(draw_keys)
-        else:
-            batches = jax.lax.map(drawn, draw_keys, batch_size=max(n_batches, 1))
+            return jax.vmap(drawn)(pairs[:, 0]), pairs[:, 1]
+        return jax.lax.map(drawn, pairs[:, 0], batch_size=max(n_batches, 1)), pairs[:, 1]
 
+    return jax.vmap(one)(key_data, *rows)
+
+
+# A program of its own, which depends on no task: tasks with the same minibatches share it.
+_drawn_chunk = jit_quickly(_draw_chunk, static_argnums=(0, 1))
+
+
+@partial(jit_tersely, static_argnums=0, donate_argnums=1)
+def _run_chunk(
+    task: Task, state: _State, table: PyTree, drawn: tuple[Array, Array], start: int
+) -> tuple[_State, dict[str, Array]]:
+    """Train every replica on the drawn minibatches; return the mean loss and the last monitors."""
+    steps = start + jnp.arange(drawn[0].shape[1])
+
+    def one(state: _State, batches: Array, keys: Array) -> tuple[_State, dict[str, Array]]:
         def step(carry: PyTree, now: tuple[Array, Array, Array]) -> tuple[PyTree, Array]:
-            model, optimizer = carry
+            model, optimizer, average = carry
             t, chosen, key = now
             batch = jax.tree.map(lambda leaf: leaf[chosen], table)
             model = task.advance(model)
@@ -305,15 +312,34 @@ def _run_chunk(
                 losses.append(loss)
             # With windows, the loss is that of the objectives in their window; others are zero.
             windows = task.objectives[0].window is not None
-            return (model, tuple(states)), sum(losses, jnp.zeros(())) if windows else losses[0]
+            loss = sum(losses, jnp.zeros(())) if windows else losses[0]
+            if task.averaging:
+                share = 1.0 / (1.0 + task.averaging * t)
+                average = jax.tree.map(lambda a, b: a + share * (b - a), average, model)
+            return (model, tuple(states), average), loss
 
-        (model, optimizer), losses = jax.lax.scan(
-            step, (state.model, state.optimizer), (steps, batches, loss_keys)
+        (model, optimizer, average), losses = jax.lax.scan(
+            step, (state.model, state.optimizer, state.average), (steps, batches, keys)
         )
         values = {"loss": jnp.mean(losses), **task.monitor(model)}
-        return state._replace(model=model, optimizer=optimizer), values
+        return state._replace(model=model, optimizer=optimizer, average=average), values
 
-    return jax.vmap(one)(state, rows.index, rows.total)
+    return jax.vmap(one)(state, *drawn)
+
+
+@partial(jax.jit, static_argnums=(2, 3), donate_argnums=0)
+def _keep_best(state: _State, scores: Array, patience: int | None, least_gain: float) -> _State:
+    """The state with the best models so far, after these scores."""
+    best, best_score, since_best = better_states(
+        scores,
+        _result(state),
+        state.best,
+        state.best_score,
+        state.since_best,
+        patience,
+        least_gain,
+    )
+    return state._replace(best=best, best_score=best_score, since_best=since_best)
 
 
 @partial(jax.jit, static_argnums=(0, 4), donate_argnums=1)

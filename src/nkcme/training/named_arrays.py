@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nkcme.errors import ModelFileError, TrainingError
+from nkcme.model_files.array_checks import need_array
 
 PyTree = Any
 
@@ -46,20 +47,6 @@ def tree_from_model_file(
     if len(used) != len(arrays):
         raise ModelFileError("the model file holds arrays that this model does not have")
     return tree
-
-
-def need_array(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> None:
-    """Raise ModelFileError unless the named array exists, is finite floats and has this shape."""
-    if name not in arrays:
-        raise ModelFileError(f"the model file lacks the array {name}")
-    array = arrays[name]
-    if array.shape != shape or array.dtype.kind != "f":
-        raise ModelFileError(
-            f"array {name} should be floats of shape {shape}; the file has {array.dtype} of shape "
-            f"{array.shape}"
-        )
-    if not np.all(np.isfinite(array)):
-        raise ModelFileError(f"array {name} holds values that are not finite")
 
 
 def tree_from_checkpoint(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from nkcme.training.cores import available_cores
 
 PyTree = Any
 
@@ -32,13 +33,6 @@ def groups(n_replicas: int) -> list[slice]:
     n_groups = min(n_replicas, available_cores()) if jax.default_backend() == "cpu" else 1
     edges = np.linspace(0, n_replicas, n_groups + 1).astype(int)
     return [slice(a, b) for a, b in pairwise(edges)]
-
-
-def available_cores() -> int:
-    """Count the cores that this process may use: under ``taskset`` fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def workers(n_threads: int) -> ThreadPoolExecutor:

@@ -36,7 +36,9 @@ class Task(NamedTuple):
     ``init(key, constant)`` returns one replica, a pytree of arrays only. The objectives
     are applied in order in each step, on the same minibatch. ``advance`` updates state
     that is not learned, once per step. ``monitor`` returns named scalars for the history.
-    ``validation(model, batch)`` returns one value per row; lower is better.
+    ``validation(model, batch)`` returns one value per row; lower is better. With ``averaging``
+    above zero the result is not the last state but a running mean of the states, over about this
+    share of the steps so far: as good as a state whose learning rate has fallen, at any step.
 
     Tasks are compared by identity: training the same task object again on arrays of the same
     shapes reuses the compiled program.
@@ -47,6 +49,7 @@ class Task(NamedTuple):
     advance: Callable[[PyTree], PyTree] = lambda model: model
     monitor: Callable[[PyTree], dict[str, Array]] = lambda model: {}
     validation: Callable[[PyTree, PyTree], Array] | None = None
+    averaging: float = 0.0
 
 
 def apply_objective(

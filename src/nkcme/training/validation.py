@@ -50,11 +50,13 @@ def better_states(
     best_score: Array,
     since_best: Array,
     patience: int | None,
+    least_gain: float = 0.0,
 ) -> tuple[PyTree, Array, Array]:
-    """Return the best models so far, their scores, and the chunks since each was found.
+    """Return the best models so far, their scores, and the scorings since each was found.
 
     A replica that is out of patience keeps its best model. Its result does not depend on how long
-    the other replicas train.
+    the other replicas train. Scores that are better by less than the share ``least_gain`` use up
+    patience too.
     """
     running = jnp.ones(scores.shape, bool) if patience is None else since_best < patience
     better = running & (scores < best_score)
@@ -66,5 +68,5 @@ def better_states(
     return (
         best,
         jnp.where(better, scores, best_score),
-        jnp.where(better, 0, since_best + 1),
+        jnp.where(running & (scores < (1.0 - least_gain) * best_score), 0, since_best + 1),
     )

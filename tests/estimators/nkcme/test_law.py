@@ -100,7 +100,7 @@ def test_smoothing_keeps_the_mass_and_widens_by_its_variance():
     eta = np.linspace(-5, 5, 201)
     weights = np.zeros((1, 201))
     weights[0, 100] = 1.0
-    spread = weights @ _smoother(eta, 0.5)
+    spread = weights @ _smoother(eta.tobytes(), eta.dtype, 0.5)
     assert spread.sum() == pytest.approx(1.0)
     assert spread @ eta == pytest.approx(0.0, abs=1e-9)
     assert spread @ eta**2 == pytest.approx(0.25, rel=1e-3)

@@ -57,6 +57,6 @@ def test_every_base_and_member_counts_in_the_spread():
 
 
 def test_a_location_model_describes_itself_in_one_line():
-    bases = {"early": Constant(np.zeros((1, 1, 1))), "late": Constant(np.zeros((1, 1, 1)))}
+    bases = {"base00": Constant(np.zeros((1, 1, 1))), "late": Constant(np.zeros((1, 1, 1)))}
     model = LocationModel(bases, np.array([[0.25], [0.75]]), np.ones(1), 1, None)
-    assert repr(model) == "LocationModel(0.25 regressor + 0.75 regressor)"
+    assert repr(model) == "LocationModel(0.25 regressor + 0.75 late)"

@@ -6,20 +6,32 @@ import json
 import pytest
 
 from nkcme.errors import ModelFileError
-from nkcme.estimators.nkcme.location_regressors import boosting
 from nkcme.estimators.nkcme.recipe import (
     DEFAULT,
     BoostingRecipe,
+    ComponentRecipe,
     EmbeddingRecipe,
+    ForestRecipe,
     LocationRecipe,
     NetworkRecipe,
     Recipe,
     StepRule,
+    StoppingRecipe,
 )
 
 
 @pytest.mark.parametrize(
-    "kind", [Recipe, LocationRecipe, EmbeddingRecipe, NetworkRecipe, BoostingRecipe]
+    "kind",
+    [
+        Recipe,
+        LocationRecipe,
+        EmbeddingRecipe,
+        ComponentRecipe,
+        NetworkRecipe,
+        StoppingRecipe,
+        BoostingRecipe,
+        ForestRecipe,
+    ],
 )
 def test_every_constant_has_a_reason_and_says_what_it_was_tuned_on(kind):
     for field in dataclasses.fields(kind):
@@ -55,8 +67,8 @@ def test_values_that_a_file_lacks_have_their_default():
         {"n_folds": 2.5},
         {"n_folds": True},
         {"n_folds": "5"},
-        {"location": {"early": []}},
-        {"location": {"early": [{"hidden": 8}]}},
+        {"location": {"networks": []}},
+        {"location": {"networks": [{"hidden": 8}]}},
         {"embedding": {"steps": {"steps": 1}}},
         {"embedding": {"activation": 1}},
     ],
@@ -68,18 +80,20 @@ def test_damaged_recipes_are_refused(config):
 
 @pytest.mark.parametrize("n_rows", [20, 300, 1000, 10_000, 500_000])
 def test_training_grows_with_the_table(n_rows):
-    early, late = DEFAULT.location.networks(n_rows).values()
-    assert 600 <= early.steps(n_rows) < late.steps(n_rows) <= 20_000
-    assert max(early.batch(n_rows), late.batch(n_rows)) <= max(n_rows // 4, 1)
-    larger = DEFAULT.location.networks(2 * n_rows)["late"]
-    assert larger.steps(2 * n_rows) >= late.steps(n_rows)
-    of_boosting = DEFAULT.location.boosting
-    leaves = [boosting(of_boosting, n).max_leaf_nodes for n in (n_rows, 2 * n_rows)]
+    network, larger = (DEFAULT.location.network(n) for n in (n_rows, 2 * n_rows))
+    assert network.stopping.marks[-1] == network.stopping.most <= larger.stopping.most
+    assert network.batch(n_rows) <= max(n_rows // 4, 1)
+    leaves = [DEFAULT.location.boosting.n_leaves(n) for n in (n_rows, 2 * n_rows)]
     assert 8 <= leaves[0] <= leaves[1] <= 127
     embedding = DEFAULT.embedding
     assert embedding.steps(n_rows) <= embedding.steps(2 * n_rows)
     assert embedding.weight_decay(n_rows, 5, 1) >= embedding.weight_decay(2 * n_rows, 5, 1)
     assert embedding.bandwidth_floor(n_rows) >= embedding.bandwidth_floor(2 * n_rows) >= 1.0
+
+
+def test_networks_are_scored_whenever_their_steps_have_doubled():
+    assert StoppingRecipe(first=50, most=400).marks == (50, 100, 200, 400)
+    assert StoppingRecipe(first=50, most=399).marks == (50, 100, 200)
 
 
 def test_steps_are_in_hundreds_unless_fewer():

@@ -1,28 +1,27 @@
-"""Boosted trees as plain arrays, for safe files and for prediction by a compiled program.
-
-scikit-learn's own objects can be stored only by pickle.
-"""
+"""Boosted trees as plain arrays, for safe files and for prediction with NumPy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
+from nkcme.distributions.blocks import row_slices
 from nkcme.errors import ModelFileError
+
+#: Paths of rows through trees that are followed together.
+_MOST_PATHS = 2**18
 
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
     """A constant plus a sum of trees. The nodes of all trees are concatenated.
 
-    A row goes left where its feature is at most the threshold. Both children of a leaf are the leaf
-    itself, so that every row can take `depth` steps.
+    A forest is one too, if the values of its leaves are divided by the number of its trees. A row
+    goes left where its feature is at most the threshold. Both children of a leaf are the leaf
+    itself, so that every row can take `depth` steps. Numbers have 16 or 32 bits; in files of
+    earlier versions they have 64.
     """
 
     baseline: float
@@ -35,44 +34,120 @@ class BoostedTrees:
     depth: int
 
     @classmethod
-    def of(cls, model: Any) -> BoostedTrees:
-        """The trees of a fitted HistGradientBoostingRegressor without missing values."""
-        trees = [stage[0].nodes for stage in model._predictors]
-        sizes = [len(nodes) for nodes in trees]
-        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-        nodes = np.concatenate(trees)
-        first = np.repeat(roots, sizes)
-        is_leaf, itself = nodes["is_leaf"].astype(bool), np.arange(len(nodes))
+    def of_text(cls, text: str) -> BoostedTrees:
+        """The trees of a model in LightGBM's text format, for inputs of single precision without
+        missing values and categories."""
+        lists: dict[str, list[str]] = {}
+        for line in text.partition("\nend of trees")[0].splitlines():
+            name, _, values = line.partition("=")
+            lists.setdefault(name, []).append(values)
+
+        def numbers(name: str, dtype: type) -> np.ndarray:
+            return np.array(" ".join(lists[name]).split(), dtype)
+
+        # A tree has its inner nodes first, then its leaves. A child that is negative is the leaf
+        # whose number is its complement.
+        n_leaves = numbers("num_leaves", np.int32)
+        sizes = 2 * n_leaves - 1
+        roots = (np.cumsum(sizes) - sizes).astype(np.int32)
+        within = np.arange(sizes.sum(), dtype=np.int32) - np.repeat(roots, sizes)
+        is_inner = within < np.repeat(n_leaves - 1, sizes)
+        first, first_leaf = (np.repeat(at, n_leaves - 1) for at in (roots, roots + n_leaves - 1))
+
+        def with_inner(values: np.ndarray, at_leaves: Any) -> np.ndarray:
+            nodes = np.zeros(len(is_inner), values.dtype)
+            nodes[is_inner], nodes[~is_inner] = values, at_leaves
+            return nodes
+
+        def child(name: str) -> np.ndarray:
+            number = numbers(name, np.int32)
+            at = np.where(number < 0, first_leaf + ~number, first + number)
+            return with_inner(at, np.flatnonzero(~is_inner))
+
+        left, right = child("left_child"), child("right_child")
+        value = np.zeros(len(is_inner), np.float32)
+        value[~is_inner] = numbers("leaf_value", np.float64)
         return cls(
-            baseline=float(np.ravel(model._baseline_prediction)[0]),
+            baseline=0.0,
             roots=roots,
-            feature=np.where(is_leaf, 0, nodes["feature_idx"]).astype(np.int64),
-            threshold=np.where(is_leaf, 0.0, nodes["num_threshold"]),
-            left=np.where(is_leaf, itself, first + nodes["left"]),
-            right=np.where(is_leaf, itself, first + nodes["right"]),
-            value=np.where(is_leaf, nodes["value"], 0.0),
-            depth=int(nodes["depth"].max()),
+            feature=with_inner(_narrow(numbers("split_feature", np.int32)), 0),
+            threshold=with_inner(_rounded_down(numbers("threshold", np.float64)), 0.0),
+            left=left,
+            right=right,
+            value=value,
+            depth=_depth(roots, left, right),
+        )
+
+    @classmethod
+    def of_forest(cls, forest: Any) -> BoostedTrees:
+        """The mean of the trees of one of scikit-learn's forests, for inputs of single
+        precision."""
+        trees = [one.tree_ for one in forest.estimators_]
+        sizes = np.array([tree.node_count for tree in trees])
+        roots = (np.cumsum(sizes) - sizes).astype(np.int32)
+        first = np.repeat(roots, sizes)
+        itself = np.arange(sizes.sum(), dtype=np.int32)
+        nodes = {
+            name: np.concatenate([getattr(tree, name) for tree in trees])
+            for name in ("feature", "threshold", "children_left", "children_right")
+        }
+        is_leaf = nodes["children_left"] < 0
+        left, right = (
+            np.where(is_leaf, itself, first + nodes[name]).astype(np.int32)
+            for name in ("children_left", "children_right")
+        )
+        value = np.concatenate([tree.value[:, 0, 0] for tree in trees]) / len(trees)
+        return cls(
+            baseline=0.0,
+            roots=roots,
+            feature=_narrow(np.where(is_leaf, 0, nodes["feature"])),
+            threshold=_rounded_down(np.where(is_leaf, 0.0, nodes["threshold"])),
+            left=left,
+            right=right,
+            value=np.where(is_leaf, value, 0.0).astype(np.float32),
+            depth=_depth(roots, left, right),
+        )
+
+    def first(self, n_trees: int) -> BoostedTrees:
+        """The first trees only."""
+        if n_trees >= len(self.roots):
+            return self
+        roots, end = self.roots[:n_trees], self.roots[n_trees]
+        left, right = self.left[:end], self.right[:end]
+        return BoostedTrees(
+            baseline=self.baseline,
+            roots=roots,
+            feature=self.feature[:end],
+            threshold=self.threshold[:end],
+            left=left,
+            right=right,
+            value=self.value[:end],
+            depth=_depth(roots, left, right),
         )
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Predictions (n,) at rows (n, p), in single precision."""
-        # Lengths are padded to powers of two, so that few programs are compiled.
-        nodes = 1 << max(len(self.left) - 1, 1).bit_length()
-        rows = 1 << max(len(x) - 1, 63).bit_length()
-        room = partial(np.pad, pad_width=(0, nodes - len(self.left)))
-        # On the host: a GPU is slow at thousands of short steps in sequence.
-        with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            total = _descend(
-                np.pad(np.asarray(x, np.float32), ((0, rows - len(x)), (0, 0))),
-                self.roots.astype(np.int32),
-                room(self.feature.astype(np.int32)),
-                room(_rounded_down(self.threshold)),
-                room(self.left.astype(np.int32)),
-                room(self.right.astype(np.int32)),
-                room(self.value.astype(np.float32)),
-                self.depth,
-            )
-        return self.baseline + np.asarray(total, np.float64)[: len(x)]
+        """Predictions (n,) at rows (n, p) of single precision; `tree_tables` has a faster way."""
+        x, threshold = np.asarray(x, np.float32), self.single_threshold
+        total = np.full(len(x), self.baseline)
+        for rows in row_slices(len(x), max(1, _MOST_PATHS // len(self.roots))):
+            own = np.arange(rows.stop - rows.start)[:, None]
+            node = np.tile(self.roots, (len(own), 1))
+            for _ in range(self.depth):
+                goes_left = x[rows][own, self.feature[node]] <= threshold[node]
+                node = np.where(goes_left, self.left[node], self.right[node])
+            # Hundreds of roundings to single precision would add up.
+            total[rows] += self.value[node].sum(axis=1, dtype=np.float64)
+        return total
+
+    @property
+    def is_leaf(self) -> np.ndarray:
+        """Whether each node is a leaf."""
+        return self.left == np.arange(len(self.left))
+
+    @property
+    def single_threshold(self) -> np.ndarray:
+        """The thresholds in single precision."""
+        return _rounded_down(self.threshold)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return {
@@ -107,32 +182,25 @@ class BoostedTrees:
         if not (same and inside and finite and len(head) == 2 and 0 <= head[1] <= n):
             raise ModelFileError("the trees of the model file have indices out of range")
         rest = {k: v for k, v in arrays.items() if k != "head"}
+        inner = np.flatnonzero(rest["left"] != np.arange(n))
+        children = [rest["roots"], rest["left"][inner], rest["right"][inner]]
+        if np.bincount(np.concatenate(children)).max() > 1:
+            raise ModelFileError("the trees of the model file have nodes with several parents")
         return cls(baseline=float(head[0]), depth=int(head[1]), **rest)
 
 
-@jax.jit
-def _descend(
-    x: Array,
-    roots: Array,
-    feature: Array,
-    threshold: Array,
-    left: Array,
-    right: Array,
-    value: Array,
-    depth: Array,
-) -> Array:
-    """The sum of the leaves that rows (n, p) reach. The loop over trees is outermost: a tree stays
-    in the cache while all rows descend it."""
-    rows = jnp.arange(len(x))
+def _depth(roots: np.ndarray, left: np.ndarray, right: np.ndarray) -> int:
+    """The steps from the roots to the deepest leaf."""
+    nodes, depth = roots, 0
+    while len(nodes := nodes[left[nodes] != nodes]):
+        nodes, depth = np.concatenate([left[nodes], right[nodes]]), depth + 1
+    return depth
 
-    def down(_: Array, node: Array) -> Array:
-        return jnp.where(x[rows, feature[node]] <= threshold[node], left[node], right[node])
 
-    def add(total: Array, root: Array) -> tuple[Array, None]:
-        leaf = jax.lax.fori_loop(0, depth, down, jnp.full(len(x), root, jnp.int32))
-        return total + value[leaf], None
-
-    return jax.lax.scan(add, jnp.zeros(len(x), jnp.float32), roots)[0]
+def _narrow(feature: np.ndarray) -> np.ndarray:
+    """Numbers of features, in 16 bits where they fit."""
+    fit = feature.max(initial=0) <= np.iinfo(np.int16).max
+    return feature.astype(np.int16 if fit else np.int32)
 
 
 def _rounded_down(threshold: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from nkcme.distributions.readings import Measure
 from nkcme.distributions.spread_atoms import SpreadAtoms
 from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.tails import Tails
+from nkcme.distributions.transforms import transformed
 from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit
 from nkcme.estimators.nkcme.fitted_model import member_spread
 from nkcme.estimators.nkcme.law import Law
@@ -38,9 +39,10 @@ class Predicted(NamedTuple):
 
     ensemble: Ensemble
     weights: np.ndarray  # (n_repeats, n, m); one repeat where the whole ensemble predicts
-    location: np.ndarray  # (1 or n, 1), in units of y
+    location: np.ndarray  # (1 or n, 1), in units of y, or of its transform
     scale: np.ndarray  # (1 or n, 1)
-    y: np.ndarray  # (n,)
+    y: np.ndarray  # (n,), in its own units
+    transform: str
     weight: np.ndarray  # (n,)
     n_members: int  # that will predict new rows; those here are one per repeat
 
@@ -57,8 +59,8 @@ class Predicted(NamedTuple):
 
     @property
     def z(self) -> np.ndarray:
-        """y in standard units."""
-        return (self.y - self.location[:, 0]) / self.scale[:, 0]
+        """y, or its transform, in standard units."""
+        return (transformed(self.y, self.transform) - self.location[:, 0]) / self.scale[:, 0]
 
     def log_density(self, law: Law) -> np.ndarray:
         """The log density of each y under a law, for the mean over repeats."""
@@ -100,7 +102,7 @@ def fit_law(
     5. What is usual among the training rows says later which rows are new.
     """
     predicted = _held_out(fit, held_out) if held_out is not None else _out_of_fold(fit)
-    law = _best(predicted, Law(fit.candidate.data.support), recipe)
+    law = _best(predicted, Law(*fit.candidate.data.target), recipe)
     if always_map or held_out is None or _map_helps(predicted, law, recipe):
         law = replace(law, calibration=_fit_map(predicted, law, recipe))
     if law.support.reached:
@@ -115,7 +117,8 @@ def _held_out(fit: EnsembleFit, held_out: Encoded) -> Predicted:
         inputs = at.inputs
         units = (held_out.scaler.inverse(at.mean), held_out.scaler.scale * at.scale)
     weights = fit.ensemble.weights(inputs)[None]
-    return Predicted(fit.ensemble, weights, *units, held_out.exact_y, held_out.weight, 1)
+    y, transform = held_out.exact_y, held_out.target.transform
+    return Predicted(fit.ensemble, weights, *units, y, transform, held_out.weight, 1)
 
 
 def _out_of_fold(fit: EnsembleFit) -> Predicted:
@@ -128,7 +131,8 @@ def _out_of_fold(fit: EnsembleFit) -> Predicted:
     assert fit.candidate.folds is not None
     n_members = fit.candidate.folds.n_members
     each = fit.out_of_fold_weights
-    return Predicted(fit.ensemble, each, *units, data.exact_y, weight, n_members)
+    y, transform = data.exact_y, data.target.transform
+    return Predicted(fit.ensemble, each, *units, y, transform, weight, n_members)
 
 
 def _best(predicted: Predicted, law: Law, recipe: LawRecipe) -> Law:

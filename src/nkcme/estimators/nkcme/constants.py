@@ -13,7 +13,9 @@ TOY_AND_UCI = "toy data and UCI test folds (both also scored)"
 TABLES = "development tables (not scored elsewhere)"
 UCI_AND_TABLES = "UCI test folds (also scored) and development tables"
 TABLES_AND_SHIFTS = "development tables without a cluster, and simulated shifts (those also scored)"
+TABLES_AND_POSITIVE = "development tables and simulated positive y (neither scored elsewhere)"
 SHIFTS = "simulated shifts (also scored)"
+BRANCHES = "simulated branches, shapes and supports (some of the branches and supports also scored)"
 TWO_OUTPUTS = "two-output problems (also scored)"
 
 

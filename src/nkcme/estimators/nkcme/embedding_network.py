@@ -12,6 +12,8 @@ import optax
 from jax import Array
 
 from nkcme.atoms import Atoms
+from nkcme.estimators.nkcme.components import Components
+from nkcme.estimators.nkcme.recipe import ComponentRecipe
 from nkcme.kernels import DensityKernel, kernel_class
 from nkcme.networks import MLP
 from nkcme.objectives import rkhs_loss, sq_loss
@@ -27,6 +29,7 @@ class NeuralEmbedding(eqx.Module):
     atoms: Atoms
     bandwidth_floor: Array
     kernel_name: str = eqx.field(static=True)
+    components: Components | None = None  # None: the network's outputs are the weights
 
     @property
     def kernel(self) -> DensityKernel:
@@ -35,7 +38,8 @@ class NeuralEmbedding(eqx.Module):
 
     def weights(self, x: Array) -> Array:
         """Weights (n, m) at inputs (n, p), as trained: not yet divided by their sum."""
-        return jax.vmap(self.network)(x)
+        outputs = jax.vmap(self.network)(x)
+        return outputs if self.components is None else self.components.weights(outputs, self.atoms)
 
 
 class Spec(NamedTuple):
@@ -56,26 +60,35 @@ class Spec(NamedTuple):
     descent: Descent
     bandwidth_descent: Descent
     learns_atoms: bool = False
+    n_components: int = 0  # 0: the network gives the weights themselves
+    components: ComponentRecipe = ComponentRecipe()
+    averaging: float = 0.0
 
 
 def _init(spec: Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
     network = MLP(
         spec.n_in,
-        spec.n_atoms,
+        3 * spec.n_components or spec.n_atoms,
         spec.hidden,
         activation=spec.activation,
-        head=spec.head,
+        head="signed" if spec.n_components else spec.head,
         spectral_norm=spec.spectral_norm,
         key=key,
     )
     # The bandwidth starts at floor + softplus(raw) = spec.bandwidth and, where it is fixed, stays
     # there. Few atoms far apart must not push the floor up to it.
     floor = jnp.minimum(spec.bandwidth_floor * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
-    if spec.bandwidth_update == "fixed":
+    bandwidth = jnp.asarray(spec.bandwidth, floor.dtype)
+    components = None
+    if spec.n_components:
+        components = Components.on(atoms, spec.n_components, spec.components)
+        # No bandwidth enters a likelihood. With weights that fit, the RKHS loss falls with it.
+        bandwidth = bandwidth if spec.bandwidth_update == "fixed" else floor
+    if spec.n_components or spec.bandwidth_update == "fixed":
         floor = jnp.zeros_like(floor)
-    above = spec.bandwidth - floor
+    above = bandwidth - floor
     raw_bandwidth = above + jnp.log(-jnp.expm1(-above))  # the inverse of softplus
-    return NeuralEmbedding(network, raw_bandwidth, atoms, floor, spec.kernel)
+    return NeuralEmbedding(network, raw_bandwidth, atoms, floor, spec.kernel, components)
 
 
 @lru_cache(maxsize=64)
@@ -93,6 +106,14 @@ def make_task(spec: Spec) -> Task:
         kernel, origin = model.kernel, jnp.zeros(spec.n_out)
         peak = jax.lax.stop_gradient(kernel.value(origin))
         return criterion(model.weights(x), model.atoms.nearest(y), model.atoms, kernel) / peak
+
+    def negative_log_likelihood(
+        model: NeuralEmbedding, batch: tuple[Array, Array], _: Array
+    ) -> Array:
+        x, y = batch
+        assert model.components is not None
+        outputs, share = jax.vmap(model.network)(x), spec.components.uniform_share
+        return -jnp.mean(model.components.log_likelihood(outputs, y, model.atoms, share))
 
     def trainable(network: bool, bandwidth: bool, model: NeuralEmbedding) -> NeuralEmbedding:
         """Marks the leaves that an objective updates."""
@@ -140,12 +161,16 @@ def make_task(spec: Spec) -> Task:
             ),
         ),
     }
+    by_likelihood = (
+        Objective(negative_log_likelihood, partial(trainable, True, False), network_optimizer),
+    )
     return Task(
         init=partial(_init, spec),
-        objectives=objectives[spec.bandwidth_update],
+        objectives=by_likelihood if spec.n_components else objectives[spec.bandwidth_update],
         advance=lambda m: eqx.tree_at(lambda m: m.network, m, m.network.iterate()),
         monitor=lambda m: {"bandwidth": m.kernel.bandwidth},
         validation=_validation_score,
+        averaging=spec.averaging,
     )
 
 

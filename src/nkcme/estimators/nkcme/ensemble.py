@@ -13,13 +13,19 @@ import numpy as np
 from jax import Array
 
 from nkcme.atoms import Atoms
+from nkcme.distributions.blocks import map_rows
 from nkcme.distributions.embedding import Embedding
 from nkcme.errors import NkcmeError
 from nkcme.estimators.base import TrainingInterrupted
 from nkcme.estimators.nkcme.atom_placement import between_learned, place_atoms
 from nkcme.estimators.nkcme.candidate import Candidate
-from nkcme.estimators.nkcme.embedding_network import NeuralEmbedding, Spec, make_task
-from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.embedding_network import (
+    NeuralEmbedding,
+    Spec,
+    energy_score,
+    make_task,
+)
+from nkcme.estimators.nkcme.folds import Folds, HeldOut
 from nkcme.estimators.nkcme.recipe import EmbeddingRecipe
 from nkcme.estimators.replica_training import (
     Fitted,
@@ -45,6 +51,11 @@ class Ensemble(NamedTuple):
     def atoms(self) -> np.ndarray:
         """The atoms (m, d) that all members share."""
         return np.asarray(self.members.atoms.locations[0])
+
+    @property
+    def kernel(self) -> str:
+        """The name of their kernel."""
+        return self.members.kernel_name
 
     @property
     def bandwidth(self) -> float:
@@ -84,7 +95,7 @@ class Ensemble(NamedTuple):
         return Embedding(
             atoms=self.atoms,
             weights=weights,
-            kernel=self.members.kernel_name,
+            kernel=self.kernel,
             bandwidth=self.bandwidth,
             location=location,
             scale=scale,
@@ -170,7 +181,10 @@ class EnsembleTraining(NamedTuple):
             atoms = self._learned_atoms(datasets, atoms, run)
         replicas = [replica for of_data in members for replica in of_data]
         task = lambda *sizes: make_task(self.spec(*sizes))  # noqa: E731
-        trained = iter(train_replicas(datasets, replicas, task, atoms, self.options, run))
+        judge = _Judge.of(candidates) if self.options.marks else None
+        trained = iter(
+            train_replicas(datasets, replicas, task, atoms, self.options, run, judge=judge)
+        )
         return [
             EnsembleFit.of(candidate, [next(trained) for _ in of_data])
             for of_data, candidate in zip(members, candidates, strict=True)
@@ -194,9 +208,11 @@ class EnsembleTraining(NamedTuple):
         fitted = train_replicas(
             datasets,
             [Replica(i, None, data.seed) for i, data in enumerate(datasets)],
-            lambda *sizes: make_task(self.spec(*sizes)._replace(learns_atoms=True)),
+            lambda *sizes: make_task(
+                self.spec(*sizes)._replace(learns_atoms=True, n_components=0, averaging=0.0)
+            ),
             start,
-            self.options,
+            self.options._replace(marks=()),
             Run(run.verbose),
         )
         if any(one.interrupted for one in fitted):
@@ -208,6 +224,56 @@ class EnsembleTraining(NamedTuple):
             between_learned(one.model.atoms.locations, data.y, self.recipe)
             for one, data in zip(fitted, datasets, strict=True)
         ]
+
+
+#: Rows by which it is decided when an ensemble has trained long enough.
+_JUDGED_ROWS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """The out-of-fold energy score of each ensemble, for all of its members."""
+
+    members: np.ndarray  # (n_replicas,), the number of the candidate of each
+    held_out: list[HeldOut]
+    y: list[np.ndarray]
+    weight: list[np.ndarray]
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> _Judge:
+        held_out, y, weight, n_members = [], [], [], []
+        for candidate in candidates:
+            data, folds = candidate.training_data, candidate.folds
+            assert folds is not None
+            chosen = np.arange(len(data.x))[:: -(-len(data.x) // _JUDGED_ROWS)]
+            held_out.append(HeldOut.of(data.x, folds, chosen))
+            y.append(data.y[chosen])
+            weight.append(data.weight[chosen])
+            n_members.append(folds.n_members)
+        return cls(np.repeat(np.arange(len(n_members)), n_members), held_out, y, weight)
+
+    def __call__(self, models: NeuralEmbedding, done: int, best: np.ndarray) -> np.ndarray:
+        scores = np.zeros(len(self.members))
+        for number, rows in enumerate(self.held_out):
+            own = self.members == number
+            of_data = jax.tree.map(lambda leaf: leaf[own], models)  # noqa: B023
+            weights = rows.gather(_own_weights(of_data, rows.x)).sum(axis=0)
+            atoms = np.asarray(of_data.atoms.locations[0])
+            each = map_rows(
+                lambda w, y: np.asarray(energy_score(w, atoms, y)),  # noqa: B023
+                weights,
+                self.y[number],
+                block_rows=_JUDGED_ROWS,
+            )
+            scores[own] = np.average(each, weights=self.weight[number])
+        return scores
+
+
+@jax.jit
+def _own_weights(members: NeuralEmbedding, x: Array) -> Array:
+    """The weights (n_members, n, m) of each member at rows of its own, (n_members, n, p)."""
+    with jax.default_matmul_precision("highest"):
+        return jax.vmap(lambda member, rows: member.weights(rows))(members, x)
 
 
 def _member_seed(seed: int, member: int) -> int:

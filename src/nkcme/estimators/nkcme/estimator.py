@@ -13,20 +13,22 @@ from nkcme.estimators.nkcme import parameters
 from nkcme.estimators.nkcme.calibrating import fit_law
 from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import Spec, make_task
-from nkcme.estimators.nkcme.ensemble import EnsembleTraining
+from nkcme.estimators.nkcme.ensemble_training import ensemble_training
 from nkcme.estimators.nkcme.fitted_model import TrainedModel
 from nkcme.estimators.nkcme.folds import Folds, hold_out
+from nkcme.estimators.nkcme.hidden_parameter import HiddenParameter, WithHiddenParameter
 from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.location_fitting import fit_location_models
 from nkcme.estimators.nkcme.prediction import PredictingEstimator
 from nkcme.estimators.nkcme.recipe import DEFAULT, Recipe
-from nkcme.estimators.nkcme.selection import LOCATED, select
+from nkcme.estimators.nkcme.selection import FIXED, LOCATED, select
 from nkcme.estimators.nkcme.support_detection import support_of
-from nkcme.estimators.training_data import Encoded, TrainingTable
-from nkcme.tables.target import as_target
+from nkcme.estimators.nkcme.training_defaults import WithTrainingDefaults
+from nkcme.estimators.nkcme.transform_choice import transform_of
+from nkcme.estimators.training_data import Encoded, Target
 
 
-class NKCME(PredictingEstimator):
+class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
     """Neural-kernel conditional mean embedding: P(y | x) of any shape, from a table.
 
     The distribution is an element of a reproducing kernel Hilbert space,
@@ -38,7 +40,8 @@ class NKCME(PredictingEstimator):
        fold. Its out-of-fold predictions give residuals as for new rows.
     3. Fit an ensemble of embeddings to the residuals, one member per training fold. With atoms at
        m(x) + zeta_a, the embedding moves with x.
-    4. Fit an ensemble with fixed atoms as well, and keep the one with the better out-of-fold score.
+    4. Fit an ensemble with fixed atoms as well, whose weights are those of normal components, and
+       keep the one with the better out-of-fold score.
     5. Learn how the weights are read as a law of y: calibration map, tails and support. Large
        tables hold some rows out from steps 1 to 4 for that, others use out-of-fold predictions.
 
@@ -68,6 +71,13 @@ class NKCME(PredictingEstimator):
         Whether y is a whole number; with ``bounds`` or without.
     values : list of float or None
         All values that y can take.
+    transform : {"auto", "none", "log"}
+        What of y is modelled: y, or its logarithm, which suits positive y whose spread grows with
+        its size. Predictions are in units of y either way. "auto": the logarithm where y is
+        positive, neither whole numbers nor few values, and quick models of log y have a clearly
+        better CRPS in cross-validation, but never with ``center="none"``; ``transform_`` says what
+        was chosen. "log" needs y above zero, one output, weights on the simplex and the reading as
+        law.
     n_members : int or None
         The number of networks that are averaged; with cross-fitting, the number of repeats, each
         with five networks. None: chosen from the number of rows.
@@ -85,8 +95,11 @@ class NKCME(PredictingEstimator):
     hidden : tuple of int
         Widths of the network's hidden layers.
     activation : {"relu", "silu", "gelu", "tanh"}
-    head : {"simplex", "signed"}
-        Weights on the simplex (softmax), or unconstrained as in the paper.
+        Of networks that give the weights themselves. For components the recipe has it.
+    head : {"simplex", "components", "signed"}
+        Weights on the simplex (softmax), from normal components that are trained by maximum
+        likelihood and move with x (for one output), or unconstrained as in the paper. With
+        "simplex" and ``center="auto"`` the fixed atoms of one output have components.
     spectral_norm : tuple of int
         Layers to normalise by their largest singular value (0 is the first, -1 the last).
     bandwidth : float
@@ -110,12 +123,14 @@ class NKCME(PredictingEstimator):
         AdamW's weight decay. None: chosen from the numbers of rows and inputs.
     beta2 : float
         AdamW's decay rate of squared gradients.
-    schedule : {"cosine", "constant"}
-        The course of the learning rates.
-    batch_size : int
+    schedule : {"auto", "cosine", "constant"}
+        The course of the learning rates. "auto": cosine, unless networks are cross-fitted and
+        ``epochs`` is None. Then training ends where its out-of-fold score has settled.
+    batch_size : int or None
+        Rows of a step. None: chosen from the number of rows.
     epochs : int or None
-        Passes over the data: floor(n / batch_size) * epochs steps. None: chosen from the number of
-        rows.
+        Passes over the data: floor(n / batch_size) * epochs steps. None: as long as it helps, or
+        chosen from the number of rows.
     standardize : bool, "robust" or "auto"
         Standardise X and y for training; predictions are in the original units. "robust":
         inputs by quantiles, with outliers pulled in, so that a few enormous values do no harm.
@@ -150,8 +165,10 @@ class NKCME(PredictingEstimator):
         The fitted calibration map.
     support_ : Support
         The values that y can take.
+    transform_ : {"none", "log"}
+        What of y is modelled.
     law_ : Law
-        How weights are read as distributions: calibration map, tails and support.
+        How weights are read as distributions: calibration map, tails, transform and support.
     n_atoms_, n_members_, n_steps_ : int
         Atoms, networks that are averaged, and steps trained.
     history_ : dict of arrays
@@ -178,6 +195,7 @@ class NKCME(PredictingEstimator):
         bounds: tuple[float | None, float | None] | None = None,
         integer: bool = False,
         values: Sequence[float] | None = None,
+        transform: str = "auto",
         n_members: int | None = None,
         recalibrate: bool | str = "auto",
         atoms: str = "auto",
@@ -194,8 +212,8 @@ class NKCME(PredictingEstimator):
         bandwidth_learning_rate: float | None = DEFAULT.embedding.bandwidth_learning_rate,
         weight_decay: float | None = None,
         beta2: float = DEFAULT.embedding.beta2,
-        schedule: str = DEFAULT.embedding.schedule,
-        batch_size: int = DEFAULT.embedding.batch_size,
+        schedule: str = "auto",
+        batch_size: int | None = None,
         epochs: int | None = None,
         standardize: bool | str = "auto",
         reading: str = "auto",
@@ -212,6 +230,7 @@ class NKCME(PredictingEstimator):
         self.bounds = bounds
         self.integer = integer
         self.values = values
+        self.transform = transform
         self.n_members = n_members
         self.recalibrate = recalibrate
         self.atoms = atoms
@@ -240,16 +259,17 @@ class NKCME(PredictingEstimator):
         self.verbose = verbose
         self.checkpoint = checkpoint
 
+    transform = HiddenParameter()
+
     # --- training: the steps of the class's docstring -------------------------------------------
 
-    def _encode_training(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
-    ) -> TrainingTable:
-        table = super()._encode_training(X, y, sample_weight, X_val, y_val)
+    def _understand_target(
+        self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int
+    ) -> Target:
         support = EVERYTHING
-        if parameters.reads_law(self) and table.data.y.shape[1] == 1:
-            support = support_of(self, np.ravel(as_target(y)), sample_weight)
-        return table._replace(data=table.data._replace(support=support))
+        if parameters.reads_law(self) and y.shape[1] == 1:
+            support = support_of(self, y[:, 0], weight)
+        return Target(support, transform_of(self, x, y, weight, support, seed))
 
     def _train(self, datasets: Sequence[Encoded]) -> list[TrainedModel]:
         recipe, run = self._recipe, self._run(datasets)
@@ -266,10 +286,9 @@ class NKCME(PredictingEstimator):
         folds = [
             Folds.assign(len(data.x), recipe.n_folds, n_repeats, data.seed) for data in datasets
         ]
-        n_atoms = self.n_atoms or recipe.embedding.count_atoms(datasets[0].y.shape[1])
-        training = EnsembleTraining(
-            self._spec, self._options(), self.atoms, n_atoms, n_repeats, recipe.embedding
-        )
+        n_outputs = datasets[0].y.shape[1]
+        open_ended = (located or calibrated) and parameters.may_stop_early(self, datasets)
+        training = ensemble_training(self, self.head, datasets, n_repeats, open_ended)
         if not located:
             held = folds if calibrated else [None] * len(folds)
             fits = training.fit(list(map(Candidate, datasets, held)), run)
@@ -279,33 +298,33 @@ class NKCME(PredictingEstimator):
             candidates = list(map(Candidate, datasets, folds, locations))
             fits = training.fit(candidates, run.group(LOCATED))
             if parameters.has_center(self, "auto") and not any(fit.interrupted for fit in fits):
+                head = parameters.head_of_fixed_atoms(self, n_outputs)
+                by_name = {FIXED: ensemble_training(self, head, datasets, n_repeats, open_ended)}
                 fits = select(
-                    fits, recipe, lambda chosen, name: training.fit(chosen, run.group(name))
+                    fits,
+                    recipe,
+                    lambda chosen, name: by_name.get(name, training).fit(chosen, run.group(name)),
                 )
+        if not calibrated:
+            return [TrainedModel(fit, Law(*fit.candidate.data.target)) for fit in fits]
         must = parameters.must_calibrate(self.recalibrate)
-        laws = [
-            fit_law(fit, held, recipe.law, always_map=must)
-            if calibrated
-            else Law(fit.candidate.data.support)
-            for fit, held in zip(fits, held_out, strict=True)
-        ]
+        laws = (
+            fit_law(*pair, recipe.law, always_map=must) for pair in zip(fits, held_out, strict=True)
+        )
         return [TrainedModel(*pair) for pair in zip(fits, laws, strict=True)]
 
     @property
     def _standardisation(self) -> bool | str:
         return parameters.standardisation_of(self)
 
-    @property
-    def _recipe(self) -> Recipe:
-        return DEFAULT if self.recipe is None else self.recipe
-
     def _n_steps(self, n_rows: int) -> int:
-        if self.epochs is not None:
-            return self._steps_of(self.epochs, n_rows)
-        return self._recipe.embedding.steps(n_rows)
+        return parameters.count_steps(self, self.head, n_rows)
 
     def _spec(self, n_in: int, n_out: int, n_steps: int, n_rows: int) -> Spec:
-        return parameters.make_spec(self, self._descent(n_steps), n_in, n_out, n_rows)
+        return self._spec_with(self.head, n_in, n_out, n_steps, n_rows)
+
+    def _spec_with(self, head: str, n_in: int, n_out: int, n_steps: int, n_rows: int) -> Spec:
+        return parameters.make_spec(self, head, self._descent(n_steps), n_in, n_out, n_rows)
 
     _task = staticmethod(make_task)
 

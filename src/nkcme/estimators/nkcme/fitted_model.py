@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nkcme.distributions.confined_embedding import LAW
 from nkcme.distributions.embedding import Embedding, summing_to_one
-from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit
+from nkcme.distributions.transforms import LOG, NONE, restored
 from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.location_model import Location, LocationModel
-from nkcme.estimators.nkcme.uncertainty import Uncertainty, disagreement
 from nkcme.tables.target import TargetScaler
+
+if TYPE_CHECKING:
+    from nkcme.estimators.nkcme.ensemble import EnsembleFit
+    from nkcme.estimators.nkcme.uncertainty import Uncertainty
+
+
+class Weighing(Protocol):
+    """An ensemble that gives weights to the atoms that its members share."""
+
+    @property
+    def atoms(self) -> np.ndarray: ...
+
+    @property
+    def kernel(self) -> str: ...
+
+    @property
+    def bandwidth(self) -> float: ...
+
+    def weights(self, x: np.ndarray) -> np.ndarray: ...
+
+    def each_weights(self, x: np.ndarray) -> np.ndarray: ...
+
+    def spread(self, x: np.ndarray) -> np.ndarray: ...
+
+    def embedding(
+        self, weights: np.ndarray, location: Any, scale: Any, reading: str, **law: Any
+    ) -> Embedding: ...
+
+
+#: The square of a factor with a larger logarithm is infinite.
+_LARGEST_LOG = 300.0
 
 
 class FittedModel(NamedTuple):
-    """The three parts of a fitted model, and the units of y."""
+    """The three parts of a fitted model, and the units of y or of its transform."""
 
     location: LocationModel | None
-    ensemble: Ensemble
+    ensemble: Weighing
     law: Law
     scaler: TargetScaler
     reading: str
@@ -34,19 +64,34 @@ class FittedModel(NamedTuple):
 
     def uncertainty(self, x: np.ndarray) -> Uncertainty:
         """Noise and disagreement of the members at encoded inputs (n, p)."""
+        from nkcme.estimators.nkcme.uncertainty import Uncertainty, disagreement
+
         location, inputs = self._locate(x)
         each = self.ensemble.each_weights(inputs)
         weights = np.stack([summing_to_one(one) for one in each])
-        _, scale = self._units(location, self._weights(each.mean(axis=0)))
+        mean, scale = self._units(location, self._weights(each.mean(axis=0)))
         atoms = self.ensemble.atoms.astype(np.float64)
-        variance = weights @ np.square(atoms) - np.square(weights @ atoms)
-        aleatoric = scale * np.sqrt(np.maximum(variance.mean(axis=0), 0.0))
+        aleatoric = self._aleatoric(weights, atoms, mean, scale)
         shift = np.zeros((len(weights), len(x), atoms.shape[1]))
         if location is not None:
             shift = (location.members - location.mean) * self.scaler.scale / scale
-        kernel = self.ensemble.members.kernel_name
-        epistemic = disagreement(weights, atoms, shift, kernel, self.ensemble.bandwidth)
+        kernel, bandwidth = self.ensemble.kernel, self.ensemble.bandwidth
+        epistemic = disagreement(weights, atoms, shift, kernel, bandwidth)
         return Uncertainty(aleatoric, epistemic)
+
+    def _aleatoric(
+        self, weights: np.ndarray, atoms: np.ndarray, mean: np.ndarray, scale: np.ndarray
+    ) -> np.ndarray:
+        """The root of the mean variance (n, d) of y by the weights of each member (k, n, m)."""
+        if self.law.transform == NONE:
+            variance = weights @ np.square(atoms) - np.square(weights @ atoms)
+            return scale * np.sqrt(np.maximum(variance.mean(axis=0), 0.0))
+        # Atoms are factors of exp(mean), which differ by row where the scale does.
+        factors = np.expm1(np.clip(scale * atoms[:, 0], -_LARGEST_LOG, _LARGEST_LOG))
+        around = np.einsum("kna,na->kn", weights, np.broadcast_to(factors, weights.shape[1:]))
+        square = np.einsum("kna,na->kn", weights, np.broadcast_to(factors**2, weights.shape[1:]))
+        variance = np.maximum(square - np.square(around), 0.0).mean(axis=0)
+        return np.sqrt(variance)[:, None] * restored(mean, LOG)
 
     def _locate(self, x: np.ndarray) -> tuple[Location | None, np.ndarray]:
         """The location at x, and the inputs of the network of weights."""
@@ -56,7 +101,7 @@ class FittedModel(NamedTuple):
         return location, location.inputs
 
     def _added_std(self, location: Location | None, x: np.ndarray) -> np.ndarray | float:
-        """The root of what the law adds to the variance of y for rows that are new."""
+        """The root of what is added to the variance of y, or of its transform, for new rows."""
         if self.law.novelty is None or self.reading != LAW:
             return 0.0
         spread = member_spread(self.ensemble, location, x)
@@ -69,7 +114,7 @@ class FittedModel(NamedTuple):
     def _units(
         self, location: Location | None, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Location and scale, in units of y, of atoms with these weights."""
+        """Location and scale, in units of y or of its transform, of atoms with these weights."""
         if location is None:
             return self.scaler.location, self.scaler.scale
         if location.least_share == 1.0:  # all members are averaged, as for the residuals' unit
@@ -82,7 +127,7 @@ class FittedModel(NamedTuple):
         return mean, self.scaler.scale * narrowed
 
 
-def member_spread(ensemble: Ensemble, location: Location | None, x: np.ndarray) -> np.ndarray:
+def member_spread(ensemble: Weighing, location: Location | None, x: np.ndarray) -> np.ndarray:
     """The variance (n,) of what members predict, in units of standardised y of one output."""
     return ensemble.spread(x) if location is None else location.spread[:, 0]
 

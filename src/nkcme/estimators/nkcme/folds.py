@@ -8,12 +8,13 @@ they are made as for a new row. For rows that are really new, all members are av
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nkcme.estimators.nkcme.law_recipe import LawRecipe
 from nkcme.estimators.training_data import Encoded
+from nkcme.training.padding import eighth_larger
 
 
 class Folds(NamedTuple):
@@ -68,6 +69,39 @@ class Folds(NamedTuple):
         rows = [self.held_out_rows(member) for member in members]
         values = [predict(member, own) for member, own in zip(members, rows, strict=True)]
         return np.concatenate(values)[np.argsort(np.concatenate(rows))]
+
+
+class HeldOut(NamedTuple):
+    """The rows that each member does not train on, for one call of a program for all members."""
+
+    x: np.ndarray  # (n_members, longest, p), padded with zeros
+    rows: list[np.ndarray]  # the number of each row, per member
+    n_repeats: int
+
+    @classmethod
+    def of(cls, x: np.ndarray, folds: Folds, chosen: np.ndarray | None = None) -> HeldOut:
+        """From inputs (n, p); ``chosen`` are the rows to predict, by default all."""
+        wanted = np.ones(len(x), bool) if chosen is None else np.isin(np.arange(len(x)), chosen)
+        rows = [folds.held_out_rows(member) for member in range(folds.n_members)]
+        rows = [own[wanted[own]] for own in rows]
+        longest = eighth_larger(max(map(len, rows)))
+        padded = np.zeros((len(rows), longest, x.shape[1]), x.dtype)
+        for member, own in enumerate(rows):
+            padded[member, : len(own)] = x[own]
+        return cls(padded, rows, folds.n_repeats)
+
+    def gather(self, predicted: Any) -> np.ndarray:
+        """Out-of-fold predictions (n_repeats, n, ...) from those of the members, (n_members,
+        longest, ...), in the order of the rows."""
+        predicted = np.asarray(predicted)
+        n_folds = len(self.rows) // self.n_repeats
+        of_repeat = []
+        for first in range(0, len(self.rows), n_folds):
+            members = range(first, first + n_folds)
+            values = np.concatenate([predicted[m, : len(self.rows[m])] for m in members])
+            order = np.argsort(np.concatenate([self.rows[m] for m in members]))
+            of_repeat.append(values[order])
+        return np.stack(of_repeat)
 
 
 def hold_out(data: Encoded, recipe: LawRecipe) -> tuple[Encoded, Encoded | None]:

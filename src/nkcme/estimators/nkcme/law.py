@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,8 +12,17 @@ from nkcme.calibration.calibration_map import CalibrationMap
 from nkcme.distributions.embedding import Embedding, summing_to_one
 from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.tails import Tails
-from nkcme.estimators.nkcme.ensemble import Ensemble
+from nkcme.distributions.transforms import NONE
 from nkcme.estimators.nkcme.novelty import Novelty
+
+
+class Atoms(Protocol):
+    """Atoms that carry weights: those of an ensemble."""
+
+    def embedding(
+        self, weights: np.ndarray, location: Any, scale: Any, reading: str, **law: Any
+    ) -> Embedding:
+        """The embedding with these weights (n, m), in units of location and scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +34,14 @@ class Law:
     2. Weights are smoothed over neighbouring atoms, by a normal distribution.
     3. The calibration map corrects cumulative probabilities.
     4. Atoms are spread over the gaps between them; beyond the outermost, tails follow.
-    5. Far from the training rows the law is wider, in proportion, around its mean.
-    6. All mass lies on the support of y.
+    5. With a transform, all this is a law of log y, which becomes one of y.
+    6. Far from the training rows the law is wider, in proportion, around its mean or median.
+    7. All mass lies on the support of y.
 
     Attributes
     ----------
     support : Support
+    transform : {"none", "log"}
     calibration : CalibrationMap or None
     prior : array (m,)
         The average weights.
@@ -47,6 +59,7 @@ class Law:
     """
 
     support: Support = EVERYTHING
+    transform: str = NONE
     calibration: CalibrationMap | None = None
     prior: np.ndarray | None = None
     prior_share: float = 0.0
@@ -65,21 +78,22 @@ class Law:
         if self.prior is not None:
             weights = (1.0 - self.prior_share) * weights + self.prior_share * self.prior
         if self.smoothing:
-            weights = weights @ _smoother(np.asarray(atoms[:, 0], np.float64), self.smoothing)
+            weights = weights @ _smoother(atoms[:, 0].tobytes(), atoms.dtype, self.smoothing)
         if self.calibration is None or reading == "law":
             return weights
         return self.calibration.of_weights(weights)
 
     def embedding(
         self,
-        ensemble: Ensemble,
+        ensemble: Atoms,
         weights: np.ndarray,
         location: Any,
         scale: Any,
         reading: str,
         added_std: Any = 0.0,
     ) -> Embedding:
-        """The distributions with these weights of the law, in units of location and scale."""
+        """The distributions with these weights of the law; location and scale are in units of y, or
+        of its transform."""
         if reading != "law":
             return ensemble.embedding(weights, location, scale, reading)
         return ensemble.embedding(
@@ -92,12 +106,23 @@ class Law:
             tails=self.tails,
             support=self.support,
             added_std=added_std,
+            transform=self.transform,
         )
 
 
-def _smoother(eta: np.ndarray, bandwidth: float) -> np.ndarray:
+def reading_of(reading: str, head: str, n_outputs: int = 1) -> str:
+    """The reading that "auto" means for weights of this head."""
+    if reading == "auto":
+        simplex = "law" if n_outputs == 1 else "atomic"
+        return "smoothed" if head == "signed" else simplex
+    return reading
+
+
+@lru_cache(maxsize=16)
+def _smoother(atoms: bytes, dtype: Any, bandwidth: float) -> np.ndarray:
     """The matrix (m, m) that spreads the weight of each atom over all atoms, by their share of a
     normal distribution around it."""
+    eta = np.frombuffer(atoms, dtype).astype(np.float64)
     gaps = np.diff(eta)
     ends = gaps[[0, -1]] if len(gaps) else np.ones(2)
     room = 0.5 * (np.append(ends[0], gaps) + np.append(gaps, ends[1]))

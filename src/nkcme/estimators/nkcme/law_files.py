@@ -10,10 +10,11 @@ import numpy as np
 from nkcme.calibration.calibration_map import CalibrationMap
 from nkcme.distributions.support import Support
 from nkcme.distributions.tails import MAX_SHAPE, TailParameters, Tails
+from nkcme.distributions.transforms import NONE, TRANSFORMS
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.novelty import Novelty
-from nkcme.training.named_arrays import need_array
+from nkcme.model_files.array_checks import need_array
 
 # The names of arrays.
 CALIBRATION = "recalibration"
@@ -45,6 +46,7 @@ def law_config(law: Law) -> dict[str, Any]:
         support[bound] = support[bound] if np.isfinite(support[bound]) else None
     return {
         "support": support,
+        "transform": law.transform,
         "prior_share": law.prior_share,
         "smoothing": law.smoothing,
         "overlap": law.overlap,
@@ -69,6 +71,7 @@ def law_from(config: dict[str, Any], arrays: dict[str, np.ndarray], n_atoms: int
         tails = described["tails"]
         law = Law(
             Support(**support),
+            described.get("transform", NONE),  # earlier versions had none
             calibration,
             arrays.get(_PRIOR),
             float(described["prior_share"]),
@@ -97,6 +100,8 @@ def _as_tuple(value: Any) -> Any:
 
 def _check_law(law: Law, n_atoms: int) -> None:
     """Raises ValueError where the numbers of a law make no distribution."""
+    if law.transform not in TRANSFORMS:
+        raise ValueError(f"there is no transform {law.transform!r}")
     numbers = [*(law.tails or ()), (law.prior_share, law.smoothing, law.overlap)]
     if not all(np.all(np.isfinite(some)) for some in numbers):
         raise ValueError("it holds numbers that are not finite")

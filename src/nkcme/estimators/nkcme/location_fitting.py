@@ -8,16 +8,25 @@ are best out-of-fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nkcme.errors import NkcmeError
 from nkcme.estimators.base import TrainingInterrupted
+from nkcme.estimators.nkcme.extra_trees import ExtraTrees
 from nkcme.estimators.nkcme.folds import Folds
-from nkcme.estimators.nkcme.location_model import Base, LocationModel, reach_of, relative_scale
+from nkcme.estimators.nkcme.gradient_boosting import GradientBoosting
+from nkcme.estimators.nkcme.location_model import (
+    NETWORK,
+    Base,
+    LocationModel,
+    reach_of,
+    relative_scale,
+)
 from nkcme.estimators.nkcme.location_networks import fit_networks
-from nkcme.estimators.nkcme.location_regressors import RegressorFits, boosting
+from nkcme.estimators.nkcme.location_regressors import RegressorFits
 from nkcme.estimators.nkcme.recipe import LocationRecipe
 from nkcme.estimators.nkcme.stacking import Stack
 from nkcme.estimators.replica_training import Run
@@ -26,9 +35,6 @@ from nkcme.parameter_checks import need_one_of
 
 #: The names that the parameter ``center`` takes.
 CENTERS = ("auto", "none", "mean", "mean-scale")
-
-#: In a list of bases, this stands for our networks.
-NETWORK = "network"
 
 #: Residuals that are all zero would leave nothing to scale by; in units of standardised y.
 _LEAST_SCALE = 1e-6
@@ -96,35 +102,55 @@ def fit_location_models(
     n_rows = int(np.mean([data.n_rows for data in datasets]))
     regressors, with_networks = _bases_of(center, recipe, n_rows)
     fits = RegressorFits(list(regressors.values()), datasets, folds)
+
+    @cache
+    def by_regressors() -> dict[str, list[tuple[Any, np.ndarray]]]:
+        """The fitted regressors by name, waited for when first needed."""
+        return dict(zip(regressors, fits.collect(), strict=True))
+
+    def error(number: int, *out_of_fold: np.ndarray) -> float:
+        """The error of a stack of bases with these predictions, in the mean over outputs."""
+        stacks = fit_stacks(datasets[number], folds[number], out_of_fold, recipe)
+        return float(np.sqrt(np.mean(np.square(_errors(stacks, folds[number].n_members)))))
+
+    def to_beat(number: int) -> float:
+        """The error of the regressors, if there are any."""
+        others = [each[number][1] for each in by_regressors().values()]
+        return error(number, *others) if others else np.inf
+
     found: dict[str, list[tuple[Any, np.ndarray]]] = {}
     try:
         if with_networks:
-            for name, network in recipe.networks(n_rows).items():
-                found[name], interrupted = fit_networks(
-                    network, datasets, folds, run.group(f"location-{name}")
+            found[NETWORK], interrupted = fit_networks(
+                recipe.network(n_rows), datasets, folds, error, to_beat, run.group("location")
+            )
+            if interrupted:
+                raise TrainingInterrupted(
+                    "stopped by Ctrl-C while the location model was trained: there is no model "
+                    "yet. To continue later, fit again with the same data, parameters and "
+                    "checkpoint=PATH"
                 )
-                if interrupted:
-                    raise TrainingInterrupted(
-                        "stopped by Ctrl-C while the location model was trained: there is no model "
-                        "yet. To continue later, fit again with the same data, parameters and "
-                        "checkpoint=PATH"
-                    )
     except BaseException:
         fits.abandon()
         raise
-    by_networks = _stack_each(datasets, folds, found, recipe) if isinstance(center, str) else []
-    if by_networks and _need_no_trees(by_networks, recipe):
-        fits.abandon()
-    else:
-        found |= dict(zip(regressors, fits.collect(), strict=True))
+    found |= by_regressors()
     located = _stack_each(datasets, folds, dict(sorted(found.items())), recipe)
+    unused = [
+        name
+        for name, base in regressors.items()
+        if isinstance(base, ExtraTrees) and _is_needless(name, located, recipe)
+    ]
+    if unused:
+        kept = {name: fit for name, fit in sorted(found.items()) if name not in unused}
+        located = _stack_each(datasets, folds, kept, recipe)
     return with_scale(located, datasets, folds, recipe) if center == "mean-scale" else located
 
 
 def _bases_of(center: Any, recipe: LocationRecipe, n_rows: int) -> tuple[dict[str, Any], bool]:
     """The regressors of the stack by name, and whether our networks belong to it."""
     if isinstance(center, str):
-        chosen: list[Any] = [NETWORK, boosting(recipe.boosting, n_rows)]
+        trees = [GradientBoosting(recipe.boosting, n_rows), ExtraTrees(recipe.forest)]
+        chosen: list[Any] = [NETWORK, *trees]
     else:
         chosen = list(center) if isinstance(center, list | tuple) else [center]
     regressors = [base for base in chosen if not isinstance(base, str)]
@@ -132,10 +158,11 @@ def _bases_of(center: Any, recipe: LocationRecipe, n_rows: int) -> tuple[dict[st
     return named, len(regressors) < len(chosen)
 
 
-def _need_no_trees(located: Sequence[LocationFit], recipe: LocationRecipe) -> bool:
-    """Whether the networks' residuals are so small that trees, whose steps are coarse, cannot
-    help."""
-    return all(bool(np.all(fit.unit() < recipe.boosting_needless_below)) for fit in located)
+def _is_needless(name: str, located: Sequence[LocationFit], recipe: LocationRecipe) -> bool:
+    """Whether no stack needs these extra trees. Stacks without them may then be kept, of all data
+    sets alike: their networks train as one program, with one number of inputs."""
+    weights = [dict(zip(fit.model.bases, fit.model.weights, strict=True)) for fit in located]
+    return all(np.all(one.get(name, 0.0) < recipe.forest.least_weight) for one in weights)
 
 
 def _stack_each(
@@ -167,7 +194,22 @@ def stack_bases(
     """The best stack of bases by their out-of-fold predictions, (n_repeats, n, d) each."""
     reach = reach_of(data.y)
     predicted = np.clip(np.stack(out_of_fold), *reach)
-    stacks = [
+    stacks = fit_stacks(data, folds, predicted, recipe)
+    weights = np.stack([stack.weights for stack in stacks], axis=1)
+    scale = _errors(stacks, folds.n_members)
+    model = LocationModel(bases, weights, scale, folds.n_members, None, reach)
+    return LocationFit(model, stacks, predicted, np.ones((len(data.y), 1)))
+
+
+def fit_stacks(
+    data: Encoded,
+    folds: Folds,
+    out_of_fold: Sequence[np.ndarray] | np.ndarray,
+    recipe: LocationRecipe,
+) -> list[Stack]:
+    """The best stack for each output, by out-of-fold predictions (n_repeats, n, d) of the bases."""
+    predicted = np.clip(np.stack(list(out_of_fold)), *reach_of(data.y))
+    return [
         Stack.fit(
             predicted[..., j],
             data.y[:, j],
@@ -177,10 +219,6 @@ def stack_bases(
         )
         for j in range(data.y.shape[1])
     ]
-    weights = np.stack([stack.weights for stack in stacks], axis=1)
-    scale = _errors(stacks, folds.n_members)
-    model = LocationModel(bases, weights, scale, folds.n_members, None, reach)
-    return LocationFit(model, stacks, predicted, np.ones((len(data.y), 1)))
 
 
 def with_scale(
@@ -200,7 +238,7 @@ def with_scale(
         for data, of_data in zip(datasets, residuals, strict=True)
     ]
     n_rows = int(np.mean([data.n_rows for data in datasets]))
-    regressor = boosting(recipe.scale_boosting, n_rows)
+    regressor = GradientBoosting(recipe.scale_boosting, n_rows)
     (found,) = RegressorFits([regressor], magnitudes, folds).collect()
     scaled = []
     for fit, data, of_data, (base, log_scale) in zip(

@@ -6,14 +6,20 @@ distribution then stays sharp wherever it lies (docs/theory.md). `location_fitti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from nkcme.distributions.elementwise import clipped
 from nkcme.errors import ModelFileError
-from nkcme.estimators.nkcme.location_networks import NETWORK_BASES, Networks
-from nkcme.estimators.nkcme.location_regressors import Regressors
-from nkcme.training.named_arrays import need_array
+from nkcme.model_files.array_checks import need_array
+
+#: The name of the networks among the bases of a location model.
+NETWORK = "network"
+
+#: The names of bases that are networks, in model files; earlier versions had two.
+NETWORK_BASES = (NETWORK, "early", "late")
 
 #: Bounds on s(x), relative to its mean, that no few rows can move it out of. They are part of what
 #: a saved model means, and so no part of a recipe.
@@ -30,6 +36,10 @@ class Base(Protocol):
         """The predictions of each member at encoded inputs, (n_members, n, d)."""
 
     def to_arrays(self) -> dict[str, np.ndarray]: ...
+
+
+#: Makes a base from the arrays of an untrusted file, for numbers of inputs and outputs.
+BaseReader = Callable[[dict[str, np.ndarray], int, int], Base]
 
 
 class Location(NamedTuple):
@@ -65,7 +75,7 @@ class LocationModel(NamedTuple):
     scale : array (d,)
         The root mean squared error on new rows of the mean of ``n_averaged`` members.
     n_averaged : int
-    log_scale : Regressors or None
+    log_scale : Base or None
         log s(x), relative to ``scale``; common to all outputs.
     reach : array (2, d) or None
         Bounds of all predictions: far from the training rows, networks predict anything. None in
@@ -76,7 +86,7 @@ class LocationModel(NamedTuple):
     weights: np.ndarray
     scale: np.ndarray
     n_averaged: int
-    log_scale: Regressors | None
+    log_scale: Base | None
     reach: np.ndarray | None = None
 
     def __repr__(self) -> str:
@@ -86,24 +96,24 @@ class LocationModel(NamedTuple):
         """The location at encoded inputs (n, p), by all members."""
         predicted = np.stack([base.members(x) for base in self.bases.values()])
         if self.reach is not None:
-            predicted = np.clip(predicted, *self.reach)
+            predicted = clipped(predicted, *self.reach)
         members = np.einsum("bknd,bd->knd", predicted, self.weights)
         scale = np.broadcast_to(self.scale, members.shape[1:])
         if self.log_scale is not None:
             scale = scale * relative_scale(self.log_scale.members(x).mean(axis=0))
         # The members' errors are common but for a variance of each, which shows in how they differ
         # and which falls with the number averaged. At best all of the error is of that kind.
-        n_members = len(members)
-        between = members.var(axis=0, ddof=1) if n_members > 1 else np.zeros_like(scale)
+        n_members, mean, of_bases = len(members), members.mean(axis=0), predicted.mean(axis=1)
         gain = 1.0 / self.n_averaged - 1.0 / n_members
+        between = members.var(axis=0, ddof=1) if gain else np.zeros_like(scale)
         return Location(
             members=members,
-            mean=members.mean(axis=0),
+            mean=mean,
             scale=scale,
             variance_gain=gain * between,
             least_share=self.n_averaged / n_members,
-            inputs=self.inputs(x, predicted.mean(axis=1)),
-            spread=_spread(predicted, members.mean(axis=0)),
+            inputs=self.inputs(x, of_bases),
+            spread=_spread(predicted, of_bases, mean),
         )
 
     def mean(self, predicted: np.ndarray) -> np.ndarray:
@@ -127,7 +137,7 @@ class LocationModel(NamedTuple):
 
     def summary(self) -> str:
         """The weights of the stack, as one line of text."""
-        names = [n if isinstance(b, Networks) else "regressor" for n, b in self.bases.items()]
+        names = [name if name in NETWORK_BASES else "regressor" for name in self.bases]
         shares = self.weights.mean(axis=1)
         stack = " + ".join(f"{share:.2f} {name}" for share, name in zip(shares, names, strict=True))
         return stack if self.log_scale is None else f"{stack}, with a scale"
@@ -149,7 +159,14 @@ class LocationModel(NamedTuple):
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> LocationModel:
+    def from_arrays(
+        cls,
+        arrays: dict[str, np.ndarray],
+        n_in: int,
+        n_out: int,
+        read_networks: BaseReader,
+        read_regressors: BaseReader,
+    ) -> LocationModel:
         """The location model of an untrusted file."""
         grouped: dict[str, dict[str, np.ndarray]] = {}
         for key, value in arrays.items():
@@ -170,23 +187,27 @@ class LocationModel(NamedTuple):
             raise ModelFileError("the model file holds arrays that no location model has")
         bases: dict[str, Base] = {}
         for name in sorted(grouped):
-            kind = Networks if name in NETWORK_BASES else Regressors
-            bases[name] = kind.from_arrays(grouped[name], n_in, n_out)
+            read = read_networks if name in NETWORK_BASES else read_regressors
+            bases[name] = read(grouped[name], n_in, n_out)
         n_members, n_averaged = {base.n_members for base in bases.values()}, arrays["n_averaged"]
         if len(n_members) != 1 or not 1 <= n_averaged <= max(n_members):
             raise ModelFileError("the members of the location model in the file are not complete")
-        log_scale = None if scale is None else Regressors.from_arrays(scale, n_in, 1)
+        log_scale = None if scale is None else read_regressors(scale, n_in, 1)
         return cls(bases, arrays["weights"], arrays["scale"], int(n_averaged), log_scale, reach)
 
 
-def _spread(predicted: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """The variance (n, d) around the mean (n, d) of predictions (n_bases, n_members, n, d).
+def _spread(predicted: np.ndarray, of_bases: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The variance (n, d) around the mean (n, d) of predictions (n_bases, n_members, n, d), which
+    have the means (n_bases, n, d).
 
     Every base counts, used by the stack or not: each is a way to continue from the same rows.
     """
-    between = np.square(predicted.mean(axis=1) - mean).mean(axis=0)
-    several = predicted.shape[1] > 1
-    return between + predicted.var(axis=1, ddof=1).mean(axis=0) if several else between
+    n_bases, n_members = predicted.shape[:2]
+    total = np.square(of_bases - mean).sum(axis=0)
+    if n_members > 1:
+        within = np.square(predicted - of_bases[:, None]).sum(axis=(0, 1))
+        total += within / (n_members - 1)
+    return total / n_bases
 
 
 def reach_of(y: np.ndarray) -> np.ndarray:

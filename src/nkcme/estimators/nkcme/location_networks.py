@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from nkcme.errors import ModelFileError
-from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.folds import Folds, HeldOut
 from nkcme.estimators.nkcme.recipe import NetworkRecipe
 from nkcme.estimators.replica_training import Run, seed_keys
 from nkcme.estimators.training_data import Encoded
@@ -25,8 +25,9 @@ from nkcme.training.padding import pad_rows
 
 PyTree = Any
 
-#: The names of the bases that are networks, in recipes and in model files.
-NETWORK_BASES = ("early", "late")
+#: ``error(number, out_of_fold)`` returns the error of data set ``number`` by these out-of-fold
+#: predictions (n_repeats, n, d).
+Error = Callable[[int, np.ndarray], float]
 
 _ACTIVATION = "relu"
 
@@ -64,9 +65,23 @@ class Networks(NamedTuple):
 
 
 def fit_networks(
-    recipe: NetworkRecipe, datasets: Sequence[Encoded], folds: Sequence[Folds], run: Run
+    recipe: NetworkRecipe,
+    datasets: Sequence[Encoded],
+    folds: Sequence[Folds],
+    error: Error,
+    to_beat: Callable[[int], float],
+    run: Run,
 ) -> tuple[list[tuple[Networks, np.ndarray]], bool]:
-    """Fit one network per member to every data set.
+    """Fit one network per member to every data set, until twice the steps gain too little.
+
+    Parameters
+    ----------
+    recipe, datasets, folds, run
+    error : callable
+        ``error(number, out_of_fold)`` is the error of data set ``number`` by these predictions.
+    to_beat : callable
+        ``to_beat(number)`` is the error of the other bases. Networks that will not come below it,
+        even if each doubling of the steps gains as much as the last, are not trained further.
 
     Returns
     -------
@@ -76,42 +91,60 @@ def fit_networks(
         Whether Ctrl-C ended training early.
     """
     n_rows = int(np.mean([data.n_rows for data in datasets]))
-    n_members = [of_data.n_members for of_data in folds]
     training = _Training(
         datasets[0].x.shape[1],
         datasets[0].y.shape[1],
         recipe.hidden,
-        Descent(
-            recipe.learning_rate,
-            recipe.weight_decay,
-            recipe.beta2,
-            "cosine",
-            recipe.steps(n_rows),
-        ),
+        Descent(recipe.learning_rate, recipe.weight_decay, recipe.beta2, "constant", 0),
+        recipe.averaging,
     )
-    with run.progress_bar(training.descent.n_steps) as bar:
+    members = np.repeat(np.arange(len(datasets)), [of_data.n_members for of_data in folds])
+    held_out = [HeldOut.of(data.x, of_data) for data, of_data in zip(datasets, folds, strict=True)]
+
+    def out_of_fold(models: MLP) -> list[np.ndarray]:
+        """The out-of-fold predictions of each data set by the models of all members."""
+        each = [jax.tree.map(lambda leaf: leaf[members == i], models) for i in range(len(datasets))]  # noqa: B023
+        return [
+            rows.gather(_each_own(own, rows.x)) for own, rows in zip(each, held_out, strict=True)
+        ]
+
+    stopping = recipe.stopping
+
+    def judge(models: MLP, done: int, best: np.ndarray) -> np.ndarray:
+        errors = np.array([error(i, own) for i, own in enumerate(out_of_fold(models))])
+        if not np.isfinite(best).all():
+            return errors[members]
+        # At best the error falls by the same factor whenever the steps double.
+        before = np.array([best[members == i][0] for i in range(len(datasets))])
+        expected = errors * (errors / before) ** np.log2(stopping.most / done)
+        useless = expected > [to_beat(i) for i in range(len(datasets))]
+        return np.where(useless, np.maximum(errors, before), errors)[members]
+
+    plan = Plan(
+        stopping.most,
+        recipe.batch(n_rows),
+        patience=1,
+        marks=stopping.marks,
+        least_gain=stopping.least_gain,
+    )
+    with run.progress_bar(plan.n_steps) as bar:
         trained = train(
             _task(training),
             (),
             tuple(np.concatenate([getattr(d, name) for d in datasets]) for name in ("x", "y")),
             _rows(datasets, folds),
-            Plan(training.descent.n_steps, recipe.batch(n_rows)),
-            _keys([data.seed for data in datasets], n_members),
+            plan,
+            _keys([data.seed for data in datasets], [of_data.n_members for of_data in folds]),
+            judge=judge,
             checkpoint=run.checkpoint,
             fingerprint=run.fingerprint,
             progress=bar,
         )
-    ends = np.cumsum(n_members)
-    fits = []
-    for data, of_data, end in zip(datasets, folds, ends, strict=True):
-        own = slice(end - of_data.n_members, end)
-        networks = Networks(jax.tree.map(lambda leaf: leaf[own], trained.models))  # noqa: B023
-        fits.append((networks, _out_of_fold(networks, data.x, of_data)))
-    return fits, trained.interrupted
-
-
-def _out_of_fold(networks: Networks, x: np.ndarray, folds: Folds) -> np.ndarray:
-    return folds.out_of_fold(lambda member, rows: networks.member(member).members(x[rows])[0])
+    networks = [
+        Networks(jax.tree.map(lambda leaf: leaf[members == i], trained.models))  # noqa: B023
+        for i in range(len(datasets))
+    ]
+    return list(zip(networks, out_of_fold(trained.models), strict=True)), trained.interrupted
 
 
 def _rows(datasets: Sequence[Encoded], folds: Sequence[Folds]) -> Rows:
@@ -142,6 +175,7 @@ class _Training(NamedTuple):
     n_out: int
     hidden: tuple[int, ...]
     descent: Descent
+    averaging: float
 
 
 @lru_cache(maxsize=64)
@@ -152,7 +186,7 @@ def _task(training: _Training) -> Task:
 
     objective = Objective(loss, lambda model: model.trainable(), training.descent.optimizer())
     init = partial(_init, training.n_in, training.n_out, training.hidden)
-    return Task(init=init, objectives=(objective,))
+    return Task(init=init, objectives=(objective,), averaging=training.averaging)
 
 
 def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Array, _: PyTree) -> MLP:
@@ -163,3 +197,10 @@ def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Array, _: PyTree)
 def _each_member(models: MLP, x: Array) -> Array:
     with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
         return jax.vmap(lambda model: jax.vmap(model)(x))(models)
+
+
+@jax.jit
+def _each_own(models: MLP, x: Array) -> Array:
+    """The predictions (n_members, n, d) of each member at rows of its own, (n_members, n, p)."""
+    with jax.default_matmul_precision("highest"):
+        return jax.vmap(lambda model, rows: jax.vmap(model)(rows))(models, x)

@@ -12,17 +12,16 @@ Where neither exceeds what is usual, nothing is widened.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import pairwise_distances_argmin_min
 
 from nkcme.errors import ModelFileError
 from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
-from nkcme.estimators.training_data import Encoded
-from nkcme.training.named_arrays import need_array
+from nkcme.model_files.array_checks import need_array
+
+if TYPE_CHECKING:
+    from nkcme.estimators.training_data import Encoded
 
 #: Pairs of rows that a variogram is learned from, and points at which it is tabulated.
 _N_PAIRS, _N_TABULATED = 20_000, 21
@@ -60,6 +59,9 @@ class Novelty(NamedTuple):
     ) -> Novelty:
         """From training rows with one output, and the variance (n,) between members at them;
         ``located`` says whether there is a location model."""
+        from sklearn.cluster import KMeans  # predictions do not need it
+        from sklearn.isotonic import IsotonicRegression
+
         rng = np.random.default_rng(data.seed)
         x, y = data.x, data.y[:, 0].astype(np.float64)
         # Centres of one half, distances of the other: what is usual for rows that are new.
@@ -88,8 +90,8 @@ class Novelty(NamedTuple):
     def variance(self, x: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """What is added to the variance of standardised y at rows (n, p) with a variance (n,)
         between members."""
-        reached = self._at(np.array([self.usual_distance]))
-        beyond = np.maximum(self._at(_nearest(x, self.centers)) - reached, 0.0)
+        variogram = self._at(np.append(_nearest(x, self.centers), self.usual_distance))
+        beyond = np.maximum(variogram[:-1] - variogram[-1], 0.0)
         excess = np.maximum(spread - self.usual_spread, 0.0)
         return self.spread_factor * excess + self.variogram_factor * beyond
 
@@ -131,7 +133,8 @@ _NUMBERS = ("usual_distance", "usual_spread", "spread_factor", "variogram_factor
 
 def _nearest(x: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """The distance (n,) of each row from the nearest centre."""
-    if not len(x):
-        return np.zeros(0)
-    distance: np.ndarray = pairwise_distances_argmin_min(x, centers)[1]
-    return distance.astype(np.float64)
+    x, centers = x.astype(np.float64), centers.astype(np.float64)
+    squares = x @ (-2.0 * centers.T)
+    squares += np.square(centers).sum(axis=1)
+    nearest = squares.min(axis=1) + np.square(x).sum(axis=1)
+    return np.sqrt(np.maximum(nearest, 0.0))

@@ -9,17 +9,20 @@ import numpy as np
 
 from nkcme.distributions.confined_embedding import LAW
 from nkcme.distributions.readings import READINGS
+from nkcme.distributions.transforms import LOG, TRANSFORMS
 from nkcme.errors import NkcmeError
 from nkcme.estimators.nkcme.atom_placement import PLACEMENTS
+from nkcme.estimators.nkcme.components import COMPONENTS
 from nkcme.estimators.nkcme.embedding_network import Spec
+from nkcme.estimators.nkcme.law import reading_of
 from nkcme.estimators.nkcme.location_fitting import check_center
-from nkcme.estimators.nkcme.recipe import Recipe
+from nkcme.estimators.nkcme.recipe import EmbeddingRecipe, Recipe
 from nkcme.estimators.nkcme.support_detection import given_support
 from nkcme.estimators.training_data import Encoded
 from nkcme.kernels import KERNELS
 from nkcme.networks import HEADS
 from nkcme.parameter_checks import need_number, need_one_of, need_whole, need_wholes
-from nkcme.training.optimizers import Descent
+from nkcme.training.optimizers import OPEN, Descent
 
 if TYPE_CHECKING:
     from nkcme.estimators.nkcme.estimator import NKCME
@@ -28,13 +31,19 @@ if TYPE_CHECKING:
 def check(model: NKCME) -> None:
     """Raises NkcmeError on a bad value of a parameter that only `NKCME` has."""
     need_one_of("kernel", model.kernel, tuple(KERNELS))
-    need_one_of("head", model.head, tuple(HEADS))
+    need_one_of("head", model.head, (*HEADS, COMPONENTS))
     need_one_of("bandwidth_update", model.bandwidth_update, ("joint", "iterative", "fixed"))
     need_one_of("reading", model.reading, ("auto", LAW, *READINGS))
-    if model.reading == "law" and model.head != "simplex":
+    if model.reading == "law" and model.head == "signed":
         raise NkcmeError(f'reading="law" needs head="simplex"; got head={model.head!r}')
     need_one_of("atoms", model.atoms, PLACEMENTS)
     need_one_of("support", model.support, ("auto", "none"))
+    need_one_of("transform", transform_parameter(model), ("auto", *TRANSFORMS))
+    if transform_parameter(model) == LOG and not may_transform(model):
+        raise NkcmeError(
+            'transform="log" needs head="simplex" and reading="auto" or "law"; got '
+            f"head={model.head!r} and reading={model.reading!r}"
+        )
     if not isinstance(model.integer, bool | np.bool_):
         raise NkcmeError(f"integer must be True or False; got {model.integer!r}")
     if given_support(model) is not None and not reads_law(model):
@@ -64,12 +73,10 @@ def check(model: NKCME) -> None:
         raise NkcmeError(f"recipe must be a nkcme.Recipe or None; got {model.recipe!r}")
 
 
-def reading_of(reading: str, head: str, n_outputs: int = 1) -> str:
-    """The reading that "auto" means for weights of this head."""
-    if reading == "auto":
-        simplex = "law" if n_outputs == 1 else "atomic"
-        return simplex if head == "simplex" else "smoothed"
-    return reading
+def transform_parameter(model: NKCME) -> str:
+    """The parameter ``transform``, which is hidden from scikit-learn (see `HiddenParameter`)."""
+    transform: str = vars(model)["transform"]
+    return transform
 
 
 def standardisation_of(model: NKCME) -> bool | str:
@@ -81,7 +88,12 @@ def standardisation_of(model: NKCME) -> bool | str:
 
 def reads_law(model: NKCME) -> bool:
     """Whether weights are probabilities, which a law can confine to a support."""
-    return model.head == "simplex" and reading_of(model.reading, model.head) != "smoothed"
+    return model.head != "signed" and reading_of(model.reading, model.head) != "smoothed"
+
+
+def may_transform(model: NKCME) -> bool:
+    """Whether predictions of one output are laws, which can be those of a transform of y."""
+    return model.head == "simplex" and reading_of(model.reading, model.head) == LAW
 
 
 def must_calibrate(recalibrate: bool | str) -> bool:
@@ -100,6 +112,10 @@ def stages(model: NKCME, datasets: Sequence[Encoded]) -> tuple[bool, bool]:
     if must and n_outputs > 1:
         raise NkcmeError(f"recalibrate is for one output, and y has {n_outputs}; leave it out")
     # A calibration map needs weights that are probabilities of one output.
+    if model.head == COMPONENTS and n_outputs > 1:
+        raise NkcmeError(
+            f'head="components" is for one output, and y has {n_outputs}: use head="simplex"'
+        )
     auto = isinstance(model.recalibrate, str)
     calibrated = must or (auto and reads_law(model) and n_outputs == 1)
     located = not has_center(model, "none")
@@ -114,8 +130,53 @@ def stages(model: NKCME, datasets: Sequence[Encoded]) -> tuple[bool, bool]:
     return False, False
 
 
-def make_spec(model: NKCME, descent: Descent, n_in: int, n_out: int, n_rows: int) -> Spec:
-    """The training program of the network of weights."""
+def head_of_fixed_atoms(model: NKCME, n_outputs: int) -> str:
+    """How fixed atoms get weights where they are an alternative to a location model.
+
+    Components are better than free weights on the simplex for every shape (docs/findings.md).
+    """
+    return COMPONENTS if model.head == "simplex" and n_outputs == 1 else model.head
+
+
+def may_stop_early(model: NKCME, datasets: Sequence[Encoded]) -> bool:
+    """Whether cross-fitted ensembles train until their out-of-fold score has settled: their
+    length is not given. For several outputs and signed weights that was not tried."""
+    given = model.epochs, model.patience, datasets[0].x_validation
+    return (
+        model.schedule == "auto"
+        and all(one is None for one in given)
+        and not model.validation_fraction
+        and model.head != "signed"
+        and datasets[0].y.shape[1] == 1
+    )
+
+
+def open_ended(spec: Spec, recipe: EmbeddingRecipe) -> Spec:
+    """The same training program without a fixed length."""
+
+    def without_length(descent: Descent) -> Descent:
+        decay = recipe.open_ended_decay * descent.weight_decay
+        return descent._replace(schedule=OPEN, n_steps=0, weight_decay=decay)
+
+    return spec._replace(
+        descent=without_length(spec.descent),
+        bandwidth_descent=without_length(spec.bandwidth_descent),
+        averaging=recipe.averaging,
+    )
+
+
+def count_steps(model: NKCME, head: str, n_rows: int) -> int:
+    """How many steps a network with this head trains."""
+    if model.epochs is not None:
+        return model._steps_of(model.epochs, n_rows)
+    recipe = model._recipe.embedding
+    return (recipe.components.steps if head == COMPONENTS else recipe.steps)(n_rows)
+
+
+def make_spec(
+    model: NKCME, head: str, descent: Descent, n_in: int, n_out: int, n_rows: int
+) -> Spec:
+    """The training program of a network of weights with this head."""
     recipe, floor = model._recipe.embedding, model.bandwidth_floor
     if model.weight_decay is None:
         descent = descent._replace(weight_decay=recipe.weight_decay(n_rows, n_in, n_out))
@@ -133,8 +194,8 @@ def make_spec(model: NKCME, descent: Descent, n_in: int, n_out: int, n_rows: int
         kernel=model.kernel,
         n_atoms=model.n_atoms or recipe.count_atoms(n_out),
         hidden=tuple(int(h) for h in model.hidden),
-        activation=model.activation,
-        head=model.head,
+        activation=recipe.components.activation if head == COMPONENTS else model.activation,
+        head="simplex" if head == COMPONENTS else head,
         spectral_norm=tuple(int(i) for i in model.spectral_norm),
         bandwidth=float(model.bandwidth) * n_out**0.5,  # as distances grow
         bandwidth_floor=max(float(floor), recipe.least_bandwidth),
@@ -142,4 +203,6 @@ def make_spec(model: NKCME, descent: Descent, n_in: int, n_out: int, n_rows: int
         bandwidth_period=int(model.bandwidth_period),
         descent=descent,
         bandwidth_descent=of_bandwidth,
+        n_components=recipe.components.n_components if head == COMPONENTS else 0,
+        components=recipe.components,
     )

@@ -8,10 +8,10 @@ import numpy as np
 
 from nkcme.distributions.blocks import row_slices
 from nkcme.distributions.embedding import Embedding
-from nkcme.estimators.nkcme import parameters
 from nkcme.estimators.nkcme.ensemble import Ensemble
 from nkcme.estimators.nkcme.files import StoredEstimator
 from nkcme.estimators.nkcme.fitted_model import FittedModel
+from nkcme.estimators.nkcme.law import reading_of
 from nkcme.estimators.nkcme.uncertainty import Uncertainty
 
 #: Rows whose uncertainty is computed together: every member gives weights for them.
@@ -66,7 +66,7 @@ class PredictingEstimator(StoredEstimator):
     @property
     def _reading(self) -> str:
         """The reading of predictions."""
-        reading = parameters.reading_of(self.reading, self.head, self.n_outputs_)
+        reading = reading_of(self.reading, self.head, self.n_outputs_)
         return "atomic" if reading == "law" and self.law_.earlier else reading
 
     def _herd(self, dist: Embedding, n_samples: int) -> np.ndarray:  # type: ignore[override]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,19 +22,32 @@ def support_of(model: NKCME, y: np.ndarray, sample_weight: ArrayLike | None) -> 
     y, weight = y[weight > 0], weight[weight > 0]
     given = given_support(model)
     if given is not None:
-        outside = np.flatnonzero(~given.contains(y))
-        if len(outside):
-            raise NkcmeError(
-                f"y has {len(outside)} values outside the given support ({given}), the first in "
-                f"row {outside[0]} (counting from 0): {y[outside[0]]:g}; correct y or the support"
-            )
+        need_inside(given, y)
         return _with_reached_bounds(given, y, weight, model._recipe.support)
     if model.support == "none":
         return Support()
     return detect(y, weight, model._recipe.support)
 
 
-def given_support(model: NKCME) -> Support | None:
+def need_inside(given: Support, y: np.ndarray) -> None:
+    """Refuse values of y (n,) outside the support that the user gave."""
+    outside = np.flatnonzero(~given.contains(y))
+    if len(outside):
+        raise NkcmeError(
+            f"y has {len(outside)} values outside the given support ({given}), the first in "
+            f"row {outside[0]} (counting from 0): {y[outside[0]]:g}; correct y or the support"
+        )
+
+
+class SupportParameters(Protocol):
+    """The parameters of `NKCME` that give a support."""
+
+    values: Any
+    bounds: Any
+    integer: Any
+
+
+def given_support(model: SupportParameters) -> Support | None:
     """The support by ``bounds``, ``integer`` and ``values``; None where none of them is given."""
     if model.values is not None:
         if model.bounds is not None or model.integer:

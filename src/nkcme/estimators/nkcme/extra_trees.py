@@ -1,0 +1,36 @@
+"""Extra trees: a few of them per member, nearly fully grown and so unlike each other.
+
+Their mean over all members is a forest. Where y is nearly a function of few inputs, or rows have
+near copies, it is better than boosted trees, which are shallow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
+from nkcme.estimators.nkcme.recipe import ForestRecipe
+
+
+@dataclass(frozen=True)
+class ExtraTrees:
+    """Extremely randomised trees for one output (Geurts, Ernst and Wehenkel, 2006)."""
+
+    recipe: ForestRecipe
+    seed: int = 0
+
+    def fit(
+        self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, x_held_out: np.ndarray
+    ) -> tuple[BoostedTrees, np.ndarray]:
+        """Trees for rows (n, p), y (n,) and weights (n,), and their predictions (n_held_out,) of
+        held-out rows."""
+        from sklearn.ensemble import ExtraTreesRegressor  # not needed to use a model
+
+        forest = ExtraTreesRegressor(
+            self.recipe.n_trees, max_leaf_nodes=self.recipe.most_leaves, random_state=self.seed
+        )
+        forest.fit(x, y, sample_weight=weight)
+        predicted = forest.predict(x_held_out) if len(x_held_out) else np.empty(0)
+        return BoostedTrees.of_forest(forest), predicted

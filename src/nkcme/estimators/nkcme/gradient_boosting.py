@@ -1,0 +1,123 @@
+"""Gradient boosting by LightGBM, stopped where the mean of all members is best out-of-fold.
+
+Every member of a cross-fitted base has rows that it was not trained on. Predictions of them are
+kept after each stage of a few trees. Once all members are fitted, one number of trees is chosen for
+all: that with the smallest error of the mean of *all* members (`Stack.error`). This number is
+larger than the best one of a single member, because averaging removes a part of what a member
+overfits, and one choice from all rows is nearly unbiased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
+from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.recipe import BoostingRecipe
+from nkcme.estimators.nkcme.stacking import Stack
+
+
+class StagedTrees(NamedTuple):
+    """A fitted member, and how it predicted held-out rows after each stage of training."""
+
+    trees: BoostedTrees
+    n_trees: list[int]  # (n_stages,)
+    predicted: list[np.ndarray]  # (n_stages, n_held_out)
+
+    @property
+    def n_stages(self) -> int:
+        return len(self.n_trees)
+
+    def first(self, n_stages: int) -> BoostedTrees:
+        """The trees of the first stages; all of them where they are fewer."""
+        return self.trees.first(self.n_trees[min(n_stages, self.n_stages) - 1])
+
+    def predicted_after(self, n_stages: int) -> np.ndarray:
+        """How they predict the held-out rows, (n_held_out,)."""
+        return self.predicted[min(n_stages, self.n_stages) - 1]
+
+
+@dataclass(frozen=True)
+class GradientBoosting:
+    """Gradient boosting for one output of a table of ``n_rows``."""
+
+    recipe: BoostingRecipe
+    n_rows: int
+    seed: int = 0
+
+    def fit(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray,
+        held_out: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ) -> StagedTrees:
+        """Trees for rows (n, p), y (n,) and weights (n,); ``held_out`` are x, y and weights of
+        other rows. Training ends long after the best prediction of these."""
+        import lightgbm  # here, because it is not needed to use a model
+
+        recipe, parameters = self.recipe, self._parameters()
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # it warns of slices
+        differing = weight if np.ptp(weight) else None  # without weights it is faster
+        table = lightgbm.Dataset(x, y, weight=differing, params=parameters)
+        booster = lightgbm.Booster(parameters, table)
+        x_held_out, y_held_out, weight_held_out = held_out
+        n_trees, predicted, errors = [0], [np.zeros(len(x_held_out))], []
+        for size in recipe.stage_sizes:
+            for _ in range(size):
+                booster.update()
+            if booster.num_trees() == n_trees[-1]:  # no leaf can be split
+                break
+            n_trees.append(booster.num_trees())
+            predicted.append(predicted[-1] + _predict(booster, x_held_out, n_trees[-2]))
+            errors.append(weight_held_out @ np.square(predicted[-1] - y_held_out))
+            if recipe.is_enough(len(errors), 1 + int(np.argmin(errors))):
+                break
+        trees = BoostedTrees.of_text(booster.model_to_string())
+        return StagedTrees(trees, n_trees[1:], predicted[1:])
+
+    def _parameters(self) -> dict[str, int | float | bool | str]:
+        """LightGBM's; encoded inputs have neither missing values nor categories."""
+        return {
+            "objective": "l2",
+            "learning_rate": self.recipe.learning_rate,
+            "num_leaves": self.recipe.n_leaves(self.n_rows),
+            "min_data_in_leaf": self.recipe.min_samples_leaf,
+            "min_sum_hessian_in_leaf": 0.0,
+            "lambda_l2": self.recipe.l2,
+            "feature_fraction_bynode": self.recipe.max_features,
+            "use_missing": False,
+            "seed": self.seed % 2**31,
+            "deterministic": True,
+            "force_col_wise": True,  # LightGBM would time both ways first
+            "num_threads": 1,  # several would wait for each other; members are fitted side by side
+            "verbosity": -1,
+        }
+
+
+def stop_members(
+    members: Sequence[StagedTrees], y: np.ndarray, weight: np.ndarray, folds: Folds
+) -> tuple[list[BoostedTrees], np.ndarray]:
+    """The members with one number of trees for all, and their out-of-fold predictions
+    (n_repeats, n) of y (n,)."""
+
+    def out_of_fold(n_stages: int) -> np.ndarray:
+        return folds.out_of_fold(lambda member, _: members[member].predicted_after(n_stages))
+
+    def error(n_stages: int) -> float:
+        bases = out_of_fold(n_stages)[None]
+        return Stack.fit(bases, y, weight, folds.n_members, 0.0).error(folds.n_members)
+
+    best = min(range(1, max(member.n_stages for member in members) + 1), key=error)
+    return [member.first(best) for member in members], out_of_fold(best)
+
+
+def _predict(booster: Any, x: np.ndarray, start: int) -> np.ndarray:
+    """The sum (n,) of the trees from number ``start`` on, at rows (n, p)."""
+    if not len(x):
+        return np.zeros(0)  # which LightGBM refuses
+    return np.asarray(booster.predict(x, start_iteration=start, num_threads=1))

@@ -1,0 +1,176 @@
+"""The constants of the location model of `NKCME`, and of when networks have trained long enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nkcme.estimators.nkcme.constants import (
+    NOTHING,
+    TABLES,
+    TOY,
+    UCI,
+    Constants,
+    constant,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class StoppingRecipe(Constants):
+    """When cross-fitted networks have trained long enough, by rows they were not trained on.
+
+    The mean of all members is scored after ``first`` steps, and whenever the steps have doubled.
+    """
+
+    first: int = constant(
+        100, "Steps before the first score; tables of noise need no more.", TABLES
+    )
+    most: int = constant(6400, "Steps after which training ends in any case.", TABLES)
+    least_gain: float = constant(
+        0.03, "Training ends where twice the steps improve the score by less than this.", TABLES
+    )
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """The steps after which networks are scored."""
+        n_doublings = int(np.log2(self.most / self.first) + 1e-9)
+        return tuple(self.first * 2**k for k in range(n_doublings + 1))
+
+
+@dataclass(frozen=True, repr=False)
+class NetworkRecipe(Constants):
+    """How the networks of a location model are built and trained, for tables of some size."""
+
+    below_rows: int | None = constant(None, "The table sizes this recipe is for.", UCI)
+    hidden: tuple[int, ...] = constant((64, 64, 64), "Widths of the hidden layers.", UCI)
+    learning_rate: float = constant(
+        1e-2, "AdamW's step size; the mean of states allows more than the last state does.", TABLES
+    )
+    weight_decay: float = constant(0.03, "AdamW's weight decay.", UCI)
+    beta2: float = constant(0.99, "A short memory of squared gradients suits short runs.", TOY)
+    batch_size: int = constant(256, "A quarter of the rows where they are fewer.", UCI)
+    averaging: float = constant(
+        0.1, "Parameters are averaged over this share of the steps; 0.2 learns more slowly.", TABLES
+    )
+    stopping: StoppingRecipe = constant(StoppingRecipe(), "See `StoppingRecipe`.", TABLES)
+
+    def suits(self, n_rows: int) -> bool:
+        """Whether the recipe is for tables of ``n_rows``."""
+        return self.below_rows is None or n_rows < self.below_rows
+
+    def batch(self, n_rows: int) -> int:
+        """The minibatch for a table of ``n_rows``."""
+        return min(self.batch_size, max(n_rows // 4, 1))
+
+
+#: Networks by the size of the table. How long they train is decided by the rows held out: tables of
+#: much noise need a few hundred steps; where noise is small or rows are many, networks that overfit
+#: are averaged.
+NETWORKS = (
+    NetworkRecipe(below_rows=5000),
+    NetworkRecipe(
+        below_rows=20_000,
+        hidden=(128, 128, 128),
+        learning_rate=5e-3,
+        weight_decay=0.01,
+        stopping=StoppingRecipe(most=12_800),
+    ),
+    NetworkRecipe(
+        hidden=(128, 128, 128),
+        learning_rate=5e-3,
+        weight_decay=0.01,
+        batch_size=512,
+        stopping=StoppingRecipe(most=12_800),
+    ),
+)
+
+
+@dataclass(frozen=True, repr=False)
+class BoostingRecipe(Constants):
+    """Gradient boosting as a base of a location model."""
+
+    n_trees: int = constant(300, "The most trees; 400 at a rate of 0.1 are no better.", TABLES)
+    learning_rate: float = constant(
+        0.15, "As good as 0.1 in the mean of all members, with a quarter fewer trees.", TABLES
+    )
+    stage_trees: int = constant(10, "The number of trees is a multiple of this.", NOTHING)
+    patience: float = constant(
+        2.0, "A member ends after this many times the trees that are best for it.", TABLES
+    )
+    patience_trees: int = constant(50, "And so many more.", TABLES)
+    least_leaves: int = constant(8, "Small tables: 8 to 15 leaves are best.", UCI)
+    most_leaves: int = constant(127, "Protein: 127 leaves have RMSE 3.55, 31 have 3.78.", UCI)
+    rows_per_leaf: int = constant(100, "Leaves grow with the number of rows.", UCI)
+    min_samples_leaf: int = constant(5, "Small tables need small leaves.", UCI)
+    l2: float = constant(1.0, "A little shrinkage of the leaves.", UCI)
+    max_features: float = constant(
+        0.75,
+        "The share of the inputs that a split chooses from: members differ, and their mean is "
+        "better. With 0.5, bike's error is half as large again.",
+        TABLES,
+    )
+
+    def n_leaves(self, n_rows: int) -> int:
+        """Leaves of a tree for a table of ``n_rows``."""
+        return int(np.clip(n_rows // self.rows_per_leaf, self.least_leaves, self.most_leaves))
+
+    @property
+    def stage_sizes(self) -> list[int]:
+        """The trees of each stage; after each it is checked whether they are enough."""
+        n_stages, rest = divmod(self.n_trees, self.stage_trees)
+        return [self.stage_trees] * n_stages + [rest] * (rest > 0)
+
+    def is_enough(self, n_stages: int, best: int) -> bool:
+        """Whether a member for which ``best`` stages are best needs no more than ``n_stages``."""
+        n_trees = self.stage_trees * (n_stages - self.patience * best)
+        return n_trees >= self.patience_trees
+
+
+@dataclass(frozen=True, repr=False)
+class ForestRecipe(Constants):
+    """Extra trees as a base of a location model."""
+
+    n_trees: int = constant(10, "Per member; twenty are no better in the mean of all.", TABLES)
+    most_leaves: int = constant(
+        1000, "As good as fully grown trees, and the size of a file is bounded.", TABLES
+    )
+    least_weight: float = constant(
+        0.05, "With a smaller weight in the stack they are not kept: files are smaller.", NOTHING
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class LocationRecipe(Constants):
+    """The location model: a cross-fitted stack of networks, gradient boosting and extra trees."""
+
+    networks: tuple[NetworkRecipe, ...] = constant(
+        NETWORKS, "By the number of rows; wider networks for larger tables.", UCI
+    )
+    boosting: BoostingRecipe = constant(
+        BoostingRecipe(), "Best on Boston, Concrete and Power.", UCI
+    )
+    forest: ForestRecipe = constant(
+        ForestRecipe(), "Best on bike, whose y is nearly a function of few inputs.", TABLES
+    )
+    scale_boosting: BoostingRecipe = constant(
+        BoostingRecipe(
+            n_trees=100,
+            learning_rate=0.05,
+            most_leaves=8,
+            min_samples_leaf=20,
+            l2=0.0,
+        ),
+        "A scale varies slowly with x; small trees and few of them.",
+        UCI,
+    )
+    least_bias_share: float = constant(
+        0.05, "The share of the squared error that more members never remove.", NOTHING
+    )
+    least_residual: float = constant(
+        0.01, "Smaller residuals count as this when a scale is learned: they are chance.", NOTHING
+    )
+
+    def network(self, n_rows: int) -> NetworkRecipe:
+        """The recipe of the networks for a table of ``n_rows``."""
+        return next(recipe for recipe in self.networks if recipe.suits(n_rows))

@@ -1,0 +1,137 @@
+"""Whether to model y or log y: given by the user, or by the scores of quick models of both.
+
+A quick model is gradient boosting with the quantiles of its out-of-fold residuals around it, by the
+level of the prediction: like `NKCME`, it follows noise that grows with the prediction. Around
+log y, residuals are factors of y.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
+
+from nkcme.distributions.support import Support
+from nkcme.distributions.transforms import LOG, NONE, restored, transformed
+from nkcme.errors import NkcmeError
+from nkcme.estimators.nkcme import parameters
+from nkcme.estimators.nkcme.law_recipe import TransformRecipe
+from nkcme.estimators.training_data import distinct_rows, need_positive
+
+if TYPE_CHECKING:
+    from nkcme.estimators.nkcme.estimator import NKCME
+
+
+def transform_of(
+    model: NKCME, x: np.ndarray, y: np.ndarray, weight: np.ndarray, support: Support, seed: int
+) -> str:
+    """The transform that the parameter means for y (n, d) beside encoded inputs (n, p)."""
+    if parameters.transform_parameter(model) == LOG:
+        if y.shape[1] > 1:
+            raise NkcmeError(
+                f'transform="log" is for one output, and y has {y.shape[1]}; transform y yourself, '
+                'or use transform="auto"'
+            )
+        need_positive(y, "y", weight)
+        return LOG
+    recipe = model._recipe.transform
+    if (
+        parameters.transform_parameter(model) == NONE
+        or y.shape[1] > 1
+        or not parameters.may_transform(model)
+    ):
+        return NONE
+    # Without a location model a fit is to be quick, or that of the paper.
+    if parameters.has_center(model, "none"):
+        return NONE
+    if not _may_help(y[weight > 0, 0], support, recipe):
+        return NONE
+    # Distinct rows in a fixed order: the choice depends on neither their order nor repetitions.
+    rows = distinct_rows(x, y, weight)
+    return LOG if compare(*rows, seed, recipe).is_clear(recipe) else NONE
+
+
+def _may_help(y: np.ndarray, support: Support, recipe: TransformRecipe) -> bool:
+    """Whether y (n,) is a positive quantity that spans enough for its logarithm to differ."""
+    positive = bool(np.all(y > 0)) and support.lower == 0.0 and np.isinf(support.upper)
+    if not positive or support.is_discrete or len(y) < recipe.least_rows:
+        return False
+    low, high = np.quantile(y, [0.05, 0.95])
+    return bool(high > recipe.least_ratio * low)
+
+
+class Comparison(NamedTuple):
+    """By how much quick models of log y have a lower CRPS than those of y."""
+
+    gain: float  # as a share of the CRPS of those of y
+    standard_errors: float  # the same in standard errors
+
+    def is_clear(self, recipe: TransformRecipe) -> bool:
+        """Whether models of log y are clearly better."""
+        return self.gain > recipe.least_gain and self.standard_errors > recipe.standard_errors
+
+
+def compare(
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int, recipe: TransformRecipe
+) -> Comparison:
+    """Compare out-of-fold scores of quick models of log y and of y (n, 1)."""
+    order = np.random.default_rng(seed).permutation(len(x))[: recipe.most_rows]
+    x, y, weight = x[order], y[order, 0], weight[order] / weight[order].sum()
+    fold = np.arange(len(y)) % recipe.n_folds
+    plain, log = (_scores(x, y, weight, fold, one, seed, recipe) for one in (NONE, LOG))
+    gain = float(weight @ (plain - log))
+    error = np.sqrt(np.sum(np.square(weight * (plain - log - gain))))
+    return Comparison(gain / float(weight @ plain), gain / max(float(error), 1e-300))
+
+
+def _scores(
+    x: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    fold: np.ndarray,
+    transform: str,
+    seed: int,
+    recipe: TransformRecipe,
+) -> np.ndarray:
+    """The CRPS (n,) of out-of-fold predictions by a quick model of y or of its transform."""
+    g, predicted = transformed(y, transform), np.empty(len(y))
+    for k in range(recipe.n_folds):
+        train = fold != k
+        model = HistGradientBoostingRegressor(
+            max_iter=recipe.n_trees,
+            learning_rate=recipe.learning_rate,
+            max_leaf_nodes=recipe.n_leaves,
+            early_stopping=False,
+            random_state=seed,
+        )
+        with threadpool_limits(1):  # a few thousand rows are not worth several threads
+            model.fit(x[train], g[train], sample_weight=weight[train])
+            predicted[~train] = model.predict(x[~train])
+    n_levels = int(np.clip(len(y) // recipe.rows_per_level, 1, recipe.most_levels))
+    level = np.empty(len(y), int)
+    level[np.argsort(predicted, kind="stable")] = np.arange(len(y)) * n_levels // len(y)
+    scores = np.empty(len(y))
+    for k in range(n_levels):
+        own = level == k
+        residuals = _quantiles((g - predicted)[own], weight[own], recipe.n_quantiles)
+        values = restored(predicted[own, None] + residuals, transform)
+        # No mass below zero, where the support of y has none either.
+        scores[own] = _crps(np.maximum(values, 0.0), y[own])
+    return scores
+
+
+def _quantiles(values: np.ndarray, weight: np.ndarray, n: int) -> np.ndarray:
+    """n quantiles of values (m,) at even levels, the middles of n equal shares."""
+    order = np.argsort(values)
+    values, weight = values[order], weight[order]
+    upto = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
+    return np.interp((np.arange(n) + 0.5) / n, upto, values)
+
+
+def _crps(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The CRPS of equally likely values (n, k), in increasing order, at y (n,)."""
+    k = values.shape[1]
+    factor = (2.0 * np.arange(k) + 1.0 - k) / (k * k)
+    return np.abs(values - y[:, None]).mean(axis=1) - values @ factor

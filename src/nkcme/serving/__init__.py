@@ -1,0 +1,1 @@
+"""Predictions over HTTP, by a model that `nkcme.runtime` loads."""

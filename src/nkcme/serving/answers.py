@@ -1,0 +1,107 @@
+"""Answers to questions: predictions as JSON has them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from nkcme.distributions.base import Distribution
+from nkcme.errors import NkcmeError
+from nkcme.runtime.model import RuntimeModel
+from nkcme.serving.questions import Event, Question, RequestError
+from nkcme.tables.columns import note_on_columns
+
+
+def answer(model: RuntimeModel, question: Question) -> bytes:
+    """The body of the answer: a prediction for one row, else ``{"predictions": [...]}``.
+
+    ``notes`` are those of the command line: columns that were ignored, unknown categories.
+    """
+    try:
+        rows, notes = _features(model, question.rows)
+        columns = _predicted(model, rows, question)
+        if model.encoder_.has_categories:
+            notes += map(str, model.unknown_categories(rows))
+    except RequestError:
+        raise
+    except NkcmeError as error:
+        raise RequestError(" ".join(str(error).split())) from error
+    predictions: list[dict[str, Any]] = [{} for _ in rows]
+    for name, values in columns.items():
+        for prediction, value in zip(predictions, values, strict=True):
+            prediction[name] = value
+    content: dict[str, Any] = predictions[0] if question.single else {"predictions": predictions}
+    if notes:
+        content["notes"] = notes
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode(
+        errors="backslashreplace"
+    )
+
+
+def _features(model: RuntimeModel, rows: list[Any]) -> tuple[list[Any], list[str]]:
+    """The rows with the model's columns alone, and notes."""
+    names = model.encoder_.feature_names
+    if isinstance(rows[0], list):
+        return rows, []
+    if names is None:
+        raise RequestError(
+            f"the model was fitted on {model.n_features_in_} columns without names; send each row "
+            "as a list of values"
+        )
+    first = rows[0].keys()
+    if len(first) == len(names) and all(row.keys() == first for row in rows):
+        ignored = note_on_columns(first, names)
+        return rows, [] if ignored is None else [ignored]
+    ignored = note_on_columns((name for row in rows for name in row), names)
+    chosen = [{name: row.get(name) for name in names} for row in rows]
+    return chosen, [] if ignored is None else [ignored]
+
+
+def _predicted(model: RuntimeModel, rows: list[Any], question: Question) -> dict[str, list[Any]]:
+    """What is asked, for each row."""
+    dist = model.predict_dist(rows)
+    columns: dict[str, list[Any]] = {}
+    if question.mean:
+        columns["mean"] = _listed(dist.mean())
+    # Quantiles and ends of intervals together.
+    ends = [end for c in question.intervals for end in ((1.0 - c) / 2.0, (1.0 + c) / 2.0)]
+    n = len(question.quantiles)
+    if n or ends:
+        values = _listed(dist.ppf([*question.quantiles, *ends]))
+        levels = list(map(repr, question.quantiles))
+        coverages = list(map(repr, question.intervals))
+        if n:
+            columns["quantiles"] = [dict(zip(levels, row[:n], strict=True)) for row in values]
+        if ends:
+            columns["intervals"] = [
+                dict(zip(coverages, zip(row[n::2], row[n + 1 :: 2], strict=True), strict=True))
+                for row in values
+            ]
+    if question.probabilities:
+        of_events = [_probability(dist, event) for event in question.probabilities]
+        columns["probabilities"] = _listed(np.stack(of_events, axis=1))
+    if question.samples:
+        columns["samples"] = _listed(dist.rvs(question.samples, question.seed).T)
+    return columns
+
+
+def _probability(dist: Distribution, event: Event) -> np.ndarray:
+    """The probability (n_rows,) of an event."""
+    upto = 1.0 if np.isinf(event.high) else dist.cdf(event.high)
+    below = 0.0 if np.isinf(event.low) else dist.cdf(event.low)
+    if event.closed:
+        below = below - dist.pmf(event.low)
+    elif np.isfinite(event.high):
+        upto = upto - dist.pmf(event.high)
+    return np.broadcast_to(np.minimum(np.maximum(upto - below, 0.0), 1.0), (dist.n_rows,))
+
+
+def _listed(values: np.ndarray) -> list[Any]:
+    """Values as JSON has them: numbers that are not finite are null."""
+    if np.isfinite(values).all():
+        return values.tolist()
+    listed = values.astype(object)
+    listed[~np.isfinite(values)] = None
+    return listed.tolist()

@@ -1,0 +1,98 @@
+"""The web application: `/predict`, `/health`, `/docs`. The only module that imports FastAPI."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import warnings
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from nkcme._version import __version__
+from nkcme.errors import NkcmeError, UnknownCategoryWarning
+from nkcme.runtime import RuntimeModel, load
+from nkcme.serving.answers import answer
+from nkcme.serving.description import described, example_row, openapi_of_predict, page
+from nkcme.serving.questions import MAX_BYTES, Question, RequestError
+
+#: The variable that names the model to a worker process.
+MODEL_VARIABLE = "NKCME_SERVED_MODEL"
+
+#: Requests of more rows are answered in a thread, so that short ones need not wait for them.
+_FEW_ROWS = 32
+
+
+def app_of_environment() -> FastAPI:
+    """The application of the model that `MODEL_VARIABLE` names; each worker calls it."""
+    return make_app(os.environ[MODEL_VARIABLE])
+
+
+def load_one_output(path: str | os.PathLike[str]) -> RuntimeModel:
+    """The model at a path, which must predict one output."""
+    model = load(path)  # type: ignore[arg-type]
+    if model.n_outputs_ != 1:
+        raise NkcmeError(
+            f"{path} predicts {model.n_outputs_} outputs and the command line handles one; use "
+            "nkcme.load in Python"
+        )
+    return model
+
+
+def make_app(path: str | os.PathLike[str]) -> FastAPI:
+    """The application that answers with the model at a path."""
+    # In answers they are notes.
+    warnings.simplefilter("ignore", UnknownCategoryWarning)
+    model = load_one_output(path)
+    health = described(model, path)
+    html = page(model, path)
+    answer(model, Question([example_row(model)]))  # the first prediction makes the tables of trees
+    # Predicting releases the interpreter's lock only in part: one long answer after the other.
+    long_answers = threading.Lock()
+    app = FastAPI(title="nkcme", version=__version__, docs_url=None, redoc_url=None)
+
+    def long_answer(question: Question) -> bytes:
+        with long_answers:
+            return answer(model, question)
+
+    @app.post("/predict", openapi_extra=openapi_of_predict(model))
+    async def predict(request: Request) -> Response:
+        """Predict the distribution of y for one row or for several."""
+        try:
+            question = Question.read(await _body(request))
+            if len(question.rows) <= _FEW_ROWS and not question.samples:
+                content = answer(model, question)
+            else:
+                content = await run_in_threadpool(long_answer, question)
+        except RequestError as error:
+            return _error(str(error), error.status)
+        return Response(content, media_type="application/json")
+
+    @app.get("/health")
+    async def get_health() -> dict[str, Any]:
+        """The model, its version and its columns."""
+        return health
+
+    @app.get("/docs", include_in_schema=False)
+    async def get_docs() -> Response:
+        return Response(html, media_type="text/html; charset=utf-8")
+
+    return app
+
+
+async def _body(request: Request) -> bytes:
+    """The body of a request, refused as soon as it is too long."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MAX_BYTES:
+            raise RequestError(f"the body has more than {MAX_BYTES} bytes; send fewer rows", 413)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _error(message: str, status: int) -> Response:
+    content = json.dumps({"error": message}).encode()
+    return Response(content, status_code=status, media_type="application/json")
