@@ -35,6 +35,13 @@ def groups(n_replicas: int) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
+def where_replicas(which: jax.Array, new: PyTree, old: PyTree) -> PyTree:
+    """The replicas of ``new`` where ``which`` is true, and those of ``old`` elsewhere."""
+    return jax.tree.map(
+        lambda a, b: jnp.where(which.reshape((-1,) + (1,) * (a.ndim - 1)), a, b), new, old
+    )
+
+
 def workers(n_threads: int) -> ThreadPoolExecutor:
     """Make a pool of threads that compute in float32; a thread inherits no precision."""
     return ThreadPoolExecutor(n_threads, initializer=lambda: jax.enable_x64(False).__enter__())

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nkcme.training.replicas import where_replicas
 from nkcme.training.rows import weights_of
 
 PyTree = Any
@@ -60,13 +61,8 @@ def better_states(
     """
     running = jnp.ones(scores.shape, bool) if patience is None else since_best < patience
     better = running & (scores < best_score)
-    best = jax.tree.map(
-        lambda new, old: jnp.where(better.reshape((-1,) + (1,) * (new.ndim - 1)), new, old),
-        models,
-        best,
-    )
     return (
-        best,
+        where_replicas(better, models, best),
         jnp.where(better, scores, best_score),
         jnp.where(running & (scores < (1.0 - least_gain) * best_score), 0, since_best + 1),
     )

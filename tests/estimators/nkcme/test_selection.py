@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from nkcme.errors import TrainingError
 from nkcme.estimators.nkcme import selection
 from nkcme.estimators.nkcme.candidate import Candidate
+from nkcme.estimators.nkcme.ensemble import EnsembleTraining
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.location_fitting import stack_bases
 from nkcme.estimators.nkcme.recipe import DEFAULT
@@ -109,6 +111,25 @@ def test_a_location_model_that_explains_little_must_be_clearly_better(gain, monk
     model = quick(center="auto").fit(x, y)
     assert [one.location is not None for one in compared] == [False, True]
     assert (model.center_ is not None) == (gain > 0)
+
+
+@pytest.mark.parametrize("explains", [True, False])
+def test_a_candidate_that_diverges_is_left_out(explains, monkeypatch):
+    """With a location model that explains nothing too: it is worse than none, not useless."""
+    x, y = line(noise=20.0)
+    y = y if explains else np.random.default_rng(10).normal(size=600)
+    fit = EnsembleTraining.fit
+
+    def diverge(self, candidates, run):
+        if candidates[0].location is None:
+            raise TrainingError("the loss of replica 3 is nan")
+        return fit(self, candidates, run)
+
+    monkeypatch.setattr(EnsembleTraining, "fit", diverge)
+    with pytest.warns(UserWarning, match="left out, fixed atoms: the loss of replica 3 is nan"):
+        model = quick(center="auto").fit(x, y)
+    assert model.center_ is not None
+    assert np.isfinite(model.predict(x[:5])).all()
 
 
 @pytest.mark.parametrize(("share", "is_compared"), [(0.5, False), (0.95, True)])

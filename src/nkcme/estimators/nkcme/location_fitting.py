@@ -122,7 +122,7 @@ def fit_location_models(
     try:
         if with_networks:
             found[NETWORK], interrupted = fit_networks(
-                recipe.network(n_rows), datasets, folds, error, to_beat, run.group("location")
+                recipe.network(n_rows), datasets, folds, error, to_beat, run
             )
             if interrupted:
                 raise TrainingInterrupted(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,10 +19,11 @@ from nkcme.estimators.nkcme.recipe import NetworkRecipe
 from nkcme.estimators.replica_training import Run, seed_keys
 from nkcme.estimators.training_data import Encoded
 from nkcme.networks import MLP
-from nkcme.training.loop import Objective, Plan, Rows, Task, train
+from nkcme.training.loop import Judge, Objective, Plan, Rows, Task, Trained, train
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
 from nkcme.training.optimizers import Descent
 from nkcme.training.padding import pad_rows
+from nkcme.training.replicas import where_replicas
 
 PyTree = Any
 
@@ -74,14 +76,19 @@ def fit_networks(
 ) -> tuple[list[tuple[Networks, np.ndarray]], bool]:
     """Fit one network per member to every data set, until twice the steps gain too little.
 
+    Where they predict y nearly exactly, a shorter phase with a falling learning rate follows: at a
+    constant rate their parameters move around the best ones, and there no noise of y hides it.
+
     Parameters
     ----------
-    recipe, datasets, folds, run
+    recipe, datasets, folds
     error : callable
         ``error(number, out_of_fold)`` is the error of data set ``number`` by these predictions.
     to_beat : callable
         ``to_beat(number)`` is the error of the other bases. Networks that will not come below it,
         even if each doubling of the steps gains as much as the last, are not trained further.
+    run : Run
+        Its groups keep the state of the two phases.
 
     Returns
     -------
@@ -90,61 +97,114 @@ def fit_networks(
     interrupted : bool
         Whether Ctrl-C ended training early.
     """
-    n_rows = int(np.mean([data.n_rows for data in datasets]))
-    training = _Training(
-        datasets[0].x.shape[1],
-        datasets[0].y.shape[1],
-        recipe.hidden,
-        Descent(recipe.learning_rate, recipe.weight_decay, recipe.beta2, "constant", 0),
-        recipe.averaging,
-    )
-    members = np.repeat(np.arange(len(datasets)), [of_data.n_members for of_data in folds])
-    held_out = [HeldOut.of(data.x, of_data) for data, of_data in zip(datasets, folds, strict=True)]
+    fitting = _Fitting(recipe, datasets, folds, error)
+    trained = fitting.train(to_beat, run.group("location"))
+    models, interrupted = trained.models, trained.interrupted
+    errors = fitting.errors(models)
+    precise = errors < [min(recipe.precise, to_beat(i)) for i in range(len(datasets))]
+    if precise.any() and not interrupted:
+        refined = fitting.refine(models, trained.n_steps, run.group("location-refined"))
+        better = (fitting.errors(refined.models) < errors)[fitting.members]
+        models = where_replicas(jnp.asarray(better), refined.models, models)
+        interrupted = refined.interrupted
+    return fitting.result(models), interrupted
 
-    def out_of_fold(models: MLP) -> list[np.ndarray]:
-        """The out-of-fold predictions of each data set by the models of all members."""
-        each = [jax.tree.map(lambda leaf: leaf[members == i], models) for i in range(len(datasets))]  # noqa: B023
+
+@dataclass(frozen=True, eq=False)
+class _Fitting:
+    """The networks of all members of all data sets, which train side by side."""
+
+    recipe: NetworkRecipe
+    datasets: Sequence[Encoded]
+    folds: Sequence[Folds]
+    error: Error
+
+    @cached_property
+    def members(self) -> np.ndarray:
+        """The number of the data set of each member."""
+        return np.repeat(np.arange(len(self.datasets)), [f.n_members for f in self.folds])
+
+    @cached_property
+    def _held_out(self) -> list[HeldOut]:
+        pairs = zip(self.datasets, self.folds, strict=True)
+        return [HeldOut.of(data.x, of_data) for data, of_data in pairs]
+
+    def _of_each(self, models: MLP) -> list[MLP]:
+        """The models of each data set."""
         return [
-            rows.gather(_each_own(own, rows.x)) for own, rows in zip(each, held_out, strict=True)
+            jax.tree.map(lambda leaf: leaf[self.members == i], models)  # noqa: B023
+            for i in range(len(self.datasets))
         ]
 
-    stopping = recipe.stopping
+    def result(self, models: MLP) -> list[tuple[Networks, np.ndarray]]:
+        """The networks of each data set with their out-of-fold predictions."""
+        return [
+            (Networks(own), rows.gather(_each_own(own, rows.x)))
+            for own, rows in zip(self._of_each(models), self._held_out, strict=True)
+        ]
 
-    def judge(models: MLP, done: int, best: np.ndarray) -> np.ndarray:
-        errors = np.array([error(i, own) for i, own in enumerate(out_of_fold(models))])
-        if not np.isfinite(best).all():
-            return errors[members]
-        # At best the error falls by the same factor whenever the steps double.
-        before = np.array([best[members == i][0] for i in range(len(datasets))])
-        expected = errors * (errors / before) ** np.log2(stopping.most / done)
-        useless = expected > [to_beat(i) for i in range(len(datasets))]
-        return np.where(useless, np.maximum(errors, before), errors)[members]
+    def errors(self, models: MLP) -> np.ndarray:
+        """The error of each data set."""
+        predicted = (out_of_fold for _, out_of_fold in self.result(models))
+        return np.array([self.error(i, own) for i, own in enumerate(predicted)])
 
-    plan = Plan(
-        stopping.most,
-        recipe.batch(n_rows),
-        patience=1,
-        marks=stopping.marks,
-        least_gain=stopping.least_gain,
-    )
-    with run.progress_bar(plan.n_steps) as bar:
-        trained = train(
-            _task(training),
-            (),
-            tuple(np.concatenate([getattr(d, name) for d in datasets]) for name in ("x", "y")),
-            _rows(datasets, folds),
-            plan,
-            _keys([data.seed for data in datasets], [of_data.n_members for of_data in folds]),
-            judge=judge,
-            checkpoint=run.checkpoint,
-            fingerprint=run.fingerprint,
-            progress=bar,
-        )
-    networks = [
-        Networks(jax.tree.map(lambda leaf: leaf[members == i], trained.models))  # noqa: B023
-        for i in range(len(datasets))
-    ]
-    return list(zip(networks, out_of_fold(trained.models), strict=True)), trained.interrupted
+    def train(self, to_beat: Callable[[int], float], run: Run) -> Trained:
+        """Train from random parameters at a constant rate, as long as it helps."""
+        stopping, members = self.recipe.stopping, self.members
+
+        def judge(models: MLP, done: int, best: np.ndarray) -> np.ndarray:
+            errors = self.errors(models)
+            if not np.isfinite(best).all():
+                return errors[members]
+            # At best the error falls by the same factor whenever the steps double.
+            before = np.array([best[members == i][0] for i in range(len(errors))])
+            expected = errors * (errors / before) ** np.log2(stopping.most / done)
+            useless = expected > [to_beat(i) for i in range(len(errors))]
+            return np.where(useless, np.maximum(errors, before), errors)[members]
+
+        marks, least_gain = stopping.marks, stopping.least_gain
+        plan = Plan(stopping.most, self._batch, patience=1, marks=marks, least_gain=least_gain)
+        descent = self._descent("constant", 0)
+        task = _task(self._training(descent, self.recipe.averaging))
+        return self._run(task, (), plan, judge, run)
+
+    def refine(self, models: MLP, n_steps: int, run: Run) -> Trained:
+        """Train these models further, with a rate that falls to zero."""
+        n_steps = max(int(self.recipe.refining * n_steps), 1)
+        task = _task(self._training(self._descent("cosine", n_steps), 0.0))
+        task = task._replace(init=lambda key, model: model)
+        return self._run(task, models, Plan(n_steps, self._batch), None, run)
+
+    @property
+    def _batch(self) -> int:
+        return self.recipe.batch(int(np.mean([data.n_rows for data in self.datasets])))
+
+    def _descent(self, schedule: str, n_steps: int) -> Descent:
+        recipe = self.recipe
+        return Descent(recipe.learning_rate, recipe.weight_decay, recipe.beta2, schedule, n_steps)
+
+    def _training(self, descent: Descent, averaging: float) -> _Training:
+        n_in, n_out = self.datasets[0].x.shape[1], self.datasets[0].y.shape[1]
+        return _Training(n_in, n_out, self.recipe.hidden, descent, averaging)
+
+    def _run(
+        self, task: Task, constants: PyTree, plan: Plan, judge: Judge | None, run: Run
+    ) -> Trained:
+        columns = (np.concatenate([getattr(d, name) for d in self.datasets]) for name in "xy")
+        n_members = [of_data.n_members for of_data in self.folds]
+        with run.progress_bar(plan.n_steps) as bar:
+            return train(
+                task,
+                constants,
+                tuple(columns),
+                _rows(self.datasets, self.folds),
+                plan,
+                _keys([data.seed for data in self.datasets], n_members),
+                judge=judge,
+                checkpoint=run.checkpoint,
+                fingerprint=run.fingerprint,
+                progress=bar,
+            )
 
 
 def _rows(datasets: Sequence[Encoded], folds: Sequence[Folds]) -> Rows:

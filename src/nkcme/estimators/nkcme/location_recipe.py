@@ -9,6 +9,7 @@ import numpy as np
 from nkcme.estimators.nkcme.constants import (
     NOTHING,
     TABLES,
+    TABLES_AND_EXACT,
     TOY,
     UCI,
     Constants,
@@ -54,6 +55,15 @@ class NetworkRecipe(Constants):
         0.1, "Parameters are averaged over this share of the steps; 0.2 learns more slowly.", TABLES
     )
     stopping: StoppingRecipe = constant(StoppingRecipe(), "See `StoppingRecipe`.", TABLES)
+    precise: float = constant(
+        0.1,
+        "Networks with a smaller error, in standard deviations of y, are refined; others gain 1 % "
+        "or nothing.",
+        TABLES_AND_EXACT,
+    )
+    refining: float = constant(
+        0.5, "The steps of refining, as a share of those before.", TABLES_AND_EXACT
+    )
 
     def suits(self, n_rows: int) -> bool:
         """Whether the recipe is for tables of ``n_rows``."""

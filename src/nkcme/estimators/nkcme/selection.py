@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from nkcme.distributions.blocks import map_rows
+from nkcme.errors import TrainingError
 from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import energy_score
 from nkcme.estimators.nkcme.ensemble import EnsembleFit
@@ -49,6 +51,8 @@ def select(
 ) -> list[EnsembleFit]:
     """The best candidate of each data set by its out-of-fold energy score.
 
+    A candidate whose training diverges is left out, with a warning.
+
     Parameters
     ----------
     located : sequence of EnsembleFit
@@ -63,13 +67,17 @@ def select(
         compared = [i for i, of_data in enumerate(options) if name in of_data]
         if not compared:
             continue
-        fitted = fit([options[i][name] for i in compared], name)
+        try:
+            fitted = fit([options[i][name] for i in compared], name)
+        except TrainingError as error:  # the table can be predicted without this candidate
+            warnings.warn(f"a candidate is left out, {name} atoms: {error}", stacklevel=2)
+            continue
         if any(one.interrupted for one in fitted):
             return [_interrupted(one) for one in located]
         for i, one in zip(compared, fitted, strict=True):
             fits[i][name] = one
     return [
-        best({name: of_data[name] for name in names})
+        best({name: of_data[name] for name in names if name in of_data} or of_data)
         for names, of_data in zip(options, fits, strict=True)
     ]
 

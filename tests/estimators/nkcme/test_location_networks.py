@@ -1,0 +1,61 @@
+"""Networks of a location model: those that predict nearly exactly are refined."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.location_networks import fit_networks
+from nkcme.estimators.replica_training import Run
+from support.nkcme_models import encoded
+from support.tiny_estimators import small_recipe
+
+
+def fitted(datasets, to_beat=np.inf, **changes):
+    """The out-of-fold errors of networks for these data sets."""
+    folds = [Folds.assign(len(data.x), 2, 1, seed=0) for data in datasets]
+    recipe = replace(small_recipe().location.networks[0], **changes)
+
+    def error(number, out_of_fold):
+        return float(np.sqrt(np.mean(np.square(out_of_fold.mean(axis=0) - datasets[number].y))))
+
+    fits, interrupted = fit_networks(
+        recipe, datasets, folds, error, lambda number: to_beat, Run(False)
+    )
+    assert not interrupted
+    return np.array([error(i, out_of_fold) for i, (_, out_of_fold) in enumerate(fits)])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def exact(rng):
+    """y is a function of x without noise."""
+    x = rng.uniform(-1, 1, size=(400, 2))
+    return encoded(x, np.sin(2 * x[:, 0]) + x[:, 1])
+
+
+def test_refined_networks_are_more_exact(exact):
+    """A rate that falls to zero removes the error that a constant rate leaves."""
+    (plain,), (refined,) = fitted([exact], precise=0.0), fitted([exact], precise=1.0)
+    assert refined < 0.9 * plain
+
+
+def test_only_networks_that_are_precise_and_better_than_other_bases_are_refined(exact):
+    plain = fitted([exact], precise=0.0)
+    np.testing.assert_array_equal(fitted([exact], precise=0.5 * plain[0]), plain)
+    plain, other = (fitted([exact], precise=p, to_beat=0.5 * plain[0]) for p in (0.0, 1.0))
+    np.testing.assert_array_equal(other, plain)
+
+
+def test_refining_never_makes_a_data_set_worse(exact, rng):
+    """Two data sets in one program: where y is noise, longer training is worse, and not kept."""
+    noise = encoded(exact.x, rng.normal(size=400))
+    before = fitted([exact, noise], precise=0.0)
+    after = fitted([exact, noise], precise=1.0)
+    assert after[0] < 0.9 * before[0]
+    assert after[1] <= before[1]
