@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
 from nkcme import NKCME, load
 from nkcme.errors import ModelFileError
+from nkcme.estimators.nkcme.ensemble import Ensemble
+from nkcme.estimators.nkcme.fitted_model import member_spread
 from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
 from nkcme.estimators.nkcme.novelty import Novelty
 from nkcme.estimators.training_data import Encoded
@@ -97,3 +100,14 @@ def test_a_damaged_description_is_refused(line, name, value):
     (config if name in config else arrays)[name] = value
     with pytest.raises(ModelFileError):
         Novelty.from_file(config, arrays, 2)
+
+
+def test_new_rows_like_the_training_rows_are_rarely_widened(rng):
+    """Fully grown trees agree on the rows that they were trained on, and not on new ones."""
+    x = rng.uniform(-1, 1, (2400, 3))
+    y = np.sin(3 * x).sum(axis=1)
+    recipe = small_recipe(steps=20)
+    model = NKCME(center=DecisionTreeRegressor(), recipe=recipe, random_state=0)
+    encoded = model.fit(x[:400], y[:400])._encode(x[400:])
+    spread = member_spread(Ensemble(model.model_), model.center_.at(encoded), encoded)
+    assert np.mean(spread > model.law_.novelty.usual_spread) < 0.03

@@ -107,7 +107,7 @@ def fit_law(
         law = replace(law, calibration=_fit_map(predicted, law, recipe))
     if law.support.reached:
         law = replace(law, support=_with_odds(predicted, law))
-    return replace(law, novelty=_novelty(fit, recipe))
+    return replace(law, novelty=_novelty(fit, held_out, recipe))
 
 
 def _held_out(fit: EnsembleFit, held_out: Encoded) -> Predicted:
@@ -222,12 +222,21 @@ def _map_helps(predicted: Predicted, law: Law, recipe: LawRecipe) -> bool:
     return gain > 0.0
 
 
-def _novelty(fit: EnsembleFit, recipe: LawRecipe) -> Novelty:
+def _novelty(fit: EnsembleFit, held_out: Encoded | None, recipe: LawRecipe) -> Novelty:
     data, location = fit.candidate.data, fit.candidate.location
-    some = data.rows(np.arange(len(data.x))[:: -(-len(data.x) // recipe.novelty.most_rows)])
-    at = None if location is None else location.model.at(some.x)
-    spread = member_spread(fit.ensemble, at, some.x)
+    chosen = np.arange(len(data.x))[:: -(-len(data.x) // recipe.novelty.most_rows)]
+    some = data.rows(chosen)
+    spread = _spread_at(fit, some.x if held_out is None else held_out.x)
+    if held_out is None:
+        # Members agree more on rows that most of them were trained on than on new ones.
+        of_new = fit.out_of_fold_spread()[chosen]
+        spread *= max(of_new.mean() / max(spread.mean(), 1e-30), 1.0)
     return Novelty.learn(some, spread, recipe.novelty, located=location is not None)
+
+
+def _spread_at(fit: EnsembleFit, x: np.ndarray) -> np.ndarray:
+    location = fit.candidate.location
+    return member_spread(fit.ensemble, None if location is None else location.model.at(x), x)
 
 
 def _with_odds(predicted: Predicted, law: Law) -> Support:

@@ -142,6 +142,15 @@ class EnsembleFit:
         x = self.candidate.training_data.x
         return self.ensemble.out_of_fold_weights(x, self.candidate.folds)
 
+    def out_of_fold_spread(self) -> np.ndarray:
+        """The variance (n,) between members that did not train on a row, of one output in units of
+        standardised y; zero with one repeat."""
+        if self.candidate.location is not None:
+            return self.candidate.location.out_of_fold_spread()[:, 0]
+        weights, atoms = self.out_of_fold_weights, self.ensemble.atoms[:, 0]
+        means = (weights @ atoms) / weights.sum(axis=-1)
+        return means.var(axis=0, ddof=1) if len(means) > 1 else np.zeros(len(means[0]))
+
     @classmethod
     def of(cls, candidate: Candidate, members: Sequence[Fitted]) -> EnsembleFit:
         """The trained members of one data set as one ensemble."""

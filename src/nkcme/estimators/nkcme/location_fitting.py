@@ -24,6 +24,7 @@ from nkcme.estimators.nkcme.location_model import (
     LocationModel,
     reach_of,
     relative_scale,
+    spread_of,
 )
 from nkcme.estimators.nkcme.location_networks import fit_networks
 from nkcme.estimators.nkcme.location_regressors import RegressorFits
@@ -60,6 +61,10 @@ class LocationFit(NamedTuple):
     def inputs(self, x: np.ndarray) -> np.ndarray:
         """The inputs of the network of weights (n, ...), as in `Location`."""
         return self.model.inputs(x, self.out_of_fold.mean(axis=1))
+
+    def out_of_fold_spread(self) -> np.ndarray:
+        """The variance (n, d) between the bases and between their members, out-of-fold."""
+        return spread_of(self.out_of_fold, self.out_of_fold.mean(axis=1), self.predicted)
 
     def unit(self, n_members: int | None = None) -> np.ndarray:
         """The root mean squared error (d,) of the mean of ``n_members`` members; by default of one

@@ -113,7 +113,7 @@ class LocationModel(NamedTuple):
             variance_gain=gain * between,
             least_share=self.n_averaged / n_members,
             inputs=self.inputs(x, of_bases),
-            spread=_spread(predicted, of_bases, mean),
+            spread=spread_of(predicted, of_bases, mean),
         )
 
     def mean(self, predicted: np.ndarray) -> np.ndarray:
@@ -196,7 +196,7 @@ class LocationModel(NamedTuple):
         return cls(bases, arrays["weights"], arrays["scale"], int(n_averaged), log_scale, reach)
 
 
-def _spread(predicted: np.ndarray, of_bases: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def spread_of(predicted: np.ndarray, of_bases: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """The variance (n, d) around the mean (n, d) of predictions (n_bases, n_members, n, d), which
     have the means (n_bases, n, d).
 

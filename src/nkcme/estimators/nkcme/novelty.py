@@ -40,7 +40,7 @@ class Novelty(NamedTuple):
     distances, variogram : array (g,)
         Half the mean squared difference of y at increasing distances; it never falls.
     usual_distance, usual_spread : float
-        Distance and variance between members that few training rows exceed.
+        Distance and variance between members that few rows like the training rows exceed.
     spread_factor, variogram_factor : float
         How much an excess counts.
     """
@@ -57,8 +57,8 @@ class Novelty(NamedTuple):
     def learn(
         cls, data: Encoded, spread: np.ndarray, recipe: NoveltyRecipe, *, located: bool
     ) -> Novelty:
-        """From training rows with one output, and the variance (n,) between members at them;
-        ``located`` says whether there is a location model."""
+        """From training rows with one output, and the variance between members at rows that are
+        new to them; ``located`` says whether there is a location model."""
         from sklearn.cluster import KMeans  # predictions do not need it
         from sklearn.isotonic import IsotonicRegression
 
