@@ -77,9 +77,7 @@ def simulated_choices() -> Iterator[dict[str, Any]]:
 def table_rows(file: TableFile, most_rows: int) -> Iterator[dict[str, Any]]:
     """The comparison of quick models, and the scores of models of y and of log y, on fold 0."""
     table = load_table(file, 10)
-    train, test = table.fold(0)
-    if len(train) > most_rows:
-        train = np.sort(np.random.default_rng(0).permutation(train)[:most_rows])
+    train, test = table.part(0, most_rows)
     X, y, X_test, y_test = table.X.iloc[train], table.y[train], table.X.iloc[test], table.y[test]
     about = {"table": file.name, "rows": len(train), "test_rows": len(test), "fold": 0}
     encoded = TableEncoder.fit(X, standardize="robust").transform(X)

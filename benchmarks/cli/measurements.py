@@ -32,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
         ("table-sizes", table_sizes, "table-sizes --sizes 300"),
         ("small-tables", small_tables, "small-tables --folds 6"),
         ("log-transform", log_transform, "log-transform --sets wage"),
+        ("constants", constants, "constants --sets wage,airfoil"),
         ("risk", risk, "risk"),
         ("figures", figures, "figures"),
     ):
@@ -194,6 +195,34 @@ def log_transform(
     from benchmarks.checks.log_transform import main
 
     main(tables, [name for name in sets.split(",") if name], most_rows, simulations, out)
+
+
+def constants(
+    tables: Annotated[
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="CSV files.", show_default="NKCME_TABLES"),
+    ] = None,
+    sets: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only these tables.", show_default="all")
+    ] = "",
+    variants: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only these variants.", show_default="all")
+    ] = "",
+    most_rows: Annotated[
+        int, typer.Option(metavar="N", min=20, help="Training rows of a table.")
+    ] = 4000,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The random state.")] = 0,
+    out: Out = _OUT,
+) -> None:
+    """Vary single constants of the default on fold 0 of tables.
+
+    Takes a minute or two per variant. Adds rows to constants-trial-DEVICE.jsonl; finished ones are
+    not run again.
+    """
+    from benchmarks.checks.constants import main
+
+    chosen = [[one for one in text.split(",") if one] for text in (sets, variants)]
+    main(tables, *chosen, most_rows, seed, out)
 
 
 def risk(out: Out = _OUT, images: Images = _IMAGES) -> None:

@@ -71,6 +71,13 @@ class FoldedTable:
         """The training rows and the test rows of fold k."""
         return np.flatnonzero(self.fold_of_row != k), np.flatnonzero(self.fold_of_row == k)
 
+    def part(self, k: int, most_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same with at most ``most_rows`` training rows, chosen by a fixed seed."""
+        train, test = self.fold(k)
+        if len(train) > most_rows:
+            train = np.sort(np.random.default_rng(0).permutation(train)[:most_rows])
+        return train, test
+
 
 # --- which files ------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from support import fake_bench
 COMMANDS = [
     "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed", "rl-speed",
     "runtime-speed", "start-speed", "busy-speed", "table-sizes", "small-tables", "log-transform",
-    "risk", "figures",
+    "constants", "risk", "figures",
 ]  # fmt: skip
 
 

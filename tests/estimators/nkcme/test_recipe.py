@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from nkcme.errors import ModelFileError
@@ -99,3 +100,13 @@ def test_networks_are_scored_whenever_their_steps_have_doubled():
 def test_steps_are_in_hundreds_unless_fewer():
     assert StepRule(2000, 5000, 600, 6000)(7777) == 2400
     assert StepRule(30, 1, 30, 30)(500) == 30
+
+
+def test_training_ends_where_doubling_the_steps_cannot_beat_others():
+    """From 4 to 2, then by halves: 1, 0.5 and 0.25 after 800, 1,600 and 3,200 of 3,200 steps."""
+    stopping = StoppingRecipe(first=100, most=3200)
+    before, scores = np.full(3, 4.0), np.full(3, 2.0)
+    judged = stopping.judged(scores, before, 400, np.array([0.26, 0.24, np.inf]))
+    np.testing.assert_array_equal(judged, [2.0, 4.0, 2.0])
+    first = stopping.judged(scores, np.full(3, np.inf), 100, np.zeros(3))
+    np.testing.assert_array_equal(first, scores)  # nothing to compare with yet

@@ -26,7 +26,7 @@ from nkcme.estimators.nkcme.embedding_network import (
     make_task,
 )
 from nkcme.estimators.nkcme.folds import Folds, HeldOut
-from nkcme.estimators.nkcme.recipe import EmbeddingRecipe
+from nkcme.estimators.nkcme.recipe import EmbeddingRecipe, StoppingRecipe
 from nkcme.estimators.replica_training import (
     Fitted,
     Replica,
@@ -172,8 +172,17 @@ class EnsembleTraining(NamedTuple):
     n_repeats: int
     recipe: EmbeddingRecipe
 
-    def fit(self, candidates: Sequence[Candidate], run: Run) -> list[EnsembleFit]:
-        """An ensemble for each candidate; the members of all of them train as one program."""
+    def fit(
+        self,
+        candidates: Sequence[Candidate],
+        run: Run,
+        to_beat: Sequence[float] | None = None,
+    ) -> list[EnsembleFit]:
+        """An ensemble for each candidate; the members of all of them train as one program.
+
+        ``to_beat`` are the mean out-of-fold energy scores, in units of the training data, of
+        others: an ensemble that will not come below is not trained to its end.
+        """
         members = [self._members(i, candidate) for i, candidate in enumerate(candidates)]
         datasets = [candidate.training_data for candidate in candidates]
         atoms = [
@@ -190,7 +199,7 @@ class EnsembleTraining(NamedTuple):
             atoms = self._learned_atoms(datasets, atoms, run)
         replicas = [replica for of_data in members for replica in of_data]
         task = lambda *sizes: make_task(self.spec(*sizes))  # noqa: E731
-        judge = _Judge.of(candidates) if self.options.marks else None
+        judge = _Judge.of(candidates, self.recipe.stopping, to_beat) if self.options.marks else None
         trained = iter(
             train_replicas(datasets, replicas, task, atoms, self.options, run, judge=judge)
         )
@@ -247,9 +256,16 @@ class _Judge:
     held_out: list[HeldOut]
     y: list[np.ndarray]
     weight: list[np.ndarray]
+    stopping: StoppingRecipe
+    to_beat: np.ndarray  # (n_replicas,)
 
     @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> _Judge:
+    def of(
+        cls,
+        candidates: Sequence[Candidate],
+        stopping: StoppingRecipe,
+        to_beat: Sequence[float] | None,
+    ) -> _Judge:
         held_out, y, weight, n_members = [], [], [], []
         for candidate in candidates:
             data, folds = candidate.training_data, candidate.folds
@@ -259,7 +275,9 @@ class _Judge:
             y.append(data.y[chosen])
             weight.append(data.weight[chosen])
             n_members.append(folds.n_members)
-        return cls(np.repeat(np.arange(len(n_members)), n_members), held_out, y, weight)
+        members = np.repeat(np.arange(len(n_members)), n_members)
+        each = np.full(len(candidates), np.inf) if to_beat is None else np.asarray(to_beat)
+        return cls(members, held_out, y, weight, stopping, each[members])
 
     def __call__(self, models: NeuralEmbedding, done: int, best: np.ndarray) -> np.ndarray:
         scores = np.zeros(len(self.members))
@@ -275,7 +293,7 @@ class _Judge:
                 block_rows=_JUDGED_ROWS,
             )
             scores[own] = np.average(each, weights=self.weight[number])
-        return scores
+        return self.stopping.judged(scores, best, done, self.to_beat)
 
 
 @jax.jit

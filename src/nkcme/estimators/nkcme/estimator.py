@@ -303,7 +303,9 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
                 fits = select(
                     fits,
                     recipe,
-                    lambda chosen, name: by_name.get(name, training).fit(chosen, run.group(name)),
+                    lambda chosen, name, to_beat: by_name.get(name, training).fit(
+                        chosen, run.group(name), to_beat
+                    ),
                 )
         if not calibrated:
             return [TrainedModel(fit, Law(*fit.candidate.data.target)) for fit in fits]

@@ -154,13 +154,11 @@ class _Fitting:
 
         def judge(models: MLP, done: int, best: np.ndarray) -> np.ndarray:
             errors = self.errors(models)
-            if not np.isfinite(best).all():
-                return errors[members]
-            # At best the error falls by the same factor whenever the steps double.
             before = np.array([best[members == i][0] for i in range(len(errors))])
-            expected = errors * (errors / before) ** np.log2(stopping.most / done)
-            useless = expected > [to_beat(i) for i in range(len(errors))]
-            return np.where(useless, np.maximum(errors, before), errors)[members]
+            if not np.isfinite(before).all():  # the other bases may still be fitted
+                return errors[members]
+            others = np.array([to_beat(i) for i in range(len(errors))])
+            return stopping.judged(errors, before, done, others)[members]
 
         marks, least_gain = stopping.marks, stopping.least_gain
         plan = Plan(stopping.most, self._batch, patience=1, marks=marks, least_gain=least_gain)

@@ -38,6 +38,19 @@ class StoppingRecipe(Constants):
         n_doublings = int(np.log2(self.most / self.first) + 1e-9)
         return tuple(self.first * 2**k for k in range(n_doublings + 1))
 
+    def judged(
+        self, scores: np.ndarray, before: np.ndarray, done: int, to_beat: np.ndarray
+    ) -> np.ndarray:
+        """The scores after ``done`` steps, by which it is decided whether training goes on.
+
+        At best a score falls by the same factor whenever the steps double. Where even that would
+        not bring it below ``to_beat`` in the end, it counts as no better than ``before``.
+        """
+        started = np.isfinite(before)
+        ratio = np.divide(scores, before, out=np.ones_like(scores), where=started)
+        useless = started & (scores * ratio ** np.log2(self.most / done) > to_beat)
+        return np.where(useless, np.maximum(scores, before), scores)
+
 
 @dataclass(frozen=True, repr=False)
 class NetworkRecipe(Constants):

@@ -47,7 +47,7 @@ def alternatives(candidate: Candidate, recipe: Recipe) -> dict[str, Candidate]:
 def select(
     located: Sequence[EnsembleFit],
     recipe: Recipe,
-    fit: Callable[[Sequence[Candidate], str], list[EnsembleFit]],
+    fit: Callable[[Sequence[Candidate], str, Sequence[float] | None], list[EnsembleFit]],
 ) -> list[EnsembleFit]:
     """The best candidate of each data set by its out-of-fold energy score.
 
@@ -59,7 +59,8 @@ def select(
         Ensembles around location models, one per data set.
     recipe : Recipe
     fit : callable
-        ``fit(candidates, name)`` fits an ensemble to each of several candidates.
+        ``fit(candidates, name, to_beat)`` fits an ensemble to each of several candidates; those
+        that will not come below the scores ``to_beat`` may be left half trained.
     """
     options = [alternatives(one.candidate, recipe) for one in located]
     fits = [{LOCATED: one} for one in located]
@@ -68,7 +69,10 @@ def select(
         if not compared:
             continue
         try:
-            fitted = fit([options[i][name] for i in compared], name)
+            to_beat = None
+            if name == FIXED:  # its score has the unit of standardised y, that of others their own
+                to_beat = [_to_beat(located[i], options[i]) for i in compared]
+            fitted = fit([options[i][name] for i in compared], name, to_beat)
         except TrainingError as error:  # the table can be predicted without this candidate
             warnings.warn(f"a candidate is left out, {name} atoms: {error}", stacklevel=2)
             continue
@@ -115,6 +119,13 @@ def out_of_fold_scores(fit: EnsembleFit) -> np.ndarray:
     return of_row * map_rows(
         lambda w, y: np.asarray(energy_score(w, atoms, y)), weights, y, block_rows=_BLOCK_ROWS
     )
+
+
+def _to_beat(located: EnsembleFit, options: dict[str, Candidate]) -> float:
+    """The mean score of an ensemble around a location model, if that is one of the options."""
+    if LOCATED not in options:
+        return np.inf
+    return float(np.average(out_of_fold_scores(located), weights=located.candidate.data.weight))
 
 
 def is_clearly_positive(gain: np.ndarray, weight: np.ndarray) -> bool:
