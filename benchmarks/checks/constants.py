@@ -64,6 +64,9 @@ VARIANTS: dict[str, Change] = {
     "networks.weight_decay 0.1": _networks(weight_decay=0.1),
     "networks.batch_size 128": _networks(batch_size=128),
     "networks.hidden 128": _networks(hidden=(128, 128, 128)),
+    "networks 128, rate 0.005, decay 0.01": _networks(
+        hidden=(128, 128, 128), learning_rate=5e-3, weight_decay=0.01
+    ),
     "boosting.rows_per_leaf 50": _boosting(rows_per_leaf=50),
     "boosting.rows_per_leaf 200": _boosting(rows_per_leaf=200),
     "boosting.min_samples_leaf 2": _boosting(min_samples_leaf=2),
