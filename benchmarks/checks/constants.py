@@ -63,6 +63,7 @@ VARIANTS: dict[str, Change] = {
     "networks.weight_decay 0.003": _networks(weight_decay=0.003),
     "networks.weight_decay 0.1": _networks(weight_decay=0.1),
     "networks.batch_size 128": _networks(batch_size=128),
+    "networks.batch_size 64": _networks(batch_size=64),
     "networks.hidden 128": _networks(hidden=(128, 128, 128)),
     "networks 128, rate 0.005, decay 0.01": _networks(
         hidden=(128, 128, 128), learning_rate=5e-3, weight_decay=0.01
