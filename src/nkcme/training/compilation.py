@@ -31,7 +31,7 @@ def use_compilation_cache() -> None:
         return
     config.update("jax_compilation_cache_dir", str(directory))
     # Most programs here compile in less than JAX's threshold of one second, and there are several.
-    config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    config.update("jax_persistent_cache_min_compile_time_secs", 0.01)
 
 
 #: Without LLVM's optimisation programs of a CPU compile up to ten times faster, and run slower.
@@ -71,6 +71,10 @@ class _Jitted:
     def lower(self, *args: Any) -> Any:
         """As the method of a jitted function."""
         return self._jitted.lower(*args)
+
+    def eval_shape(self, *args: Any) -> Any:
+        """As the method of a jitted function, which a later call need not trace again."""
+        return self._jitted.eval_shape(*args)
 
 
 @cache

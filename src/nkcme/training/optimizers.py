@@ -38,8 +38,8 @@ class Descent(NamedTuple):
     schedule: str
     n_steps: int
 
-    def optimizer(self) -> optax.GradientTransformation:
-        """Build the optimiser."""
+    def optimizer(self, decay_unit: Any = 1.0) -> optax.GradientTransformation:
+        """Build the optimiser; the weight decay is in this unit, which may be an array."""
         schedule = _open if self.schedule == OPEN else SCHEDULES[self.schedule]
         rate = schedule(self.learning_rate, max(self.n_steps, 1))
-        return optax.adamw(rate, b2=self.beta2, weight_decay=self.weight_decay)
+        return optax.adamw(rate, b2=self.beta2, weight_decay=decay_unit * self.weight_decay)

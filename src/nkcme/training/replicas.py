@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from nkcme.training.cores import available_cores
@@ -41,5 +40,11 @@ def workers(n_threads: int) -> ThreadPoolExecutor:
 
 
 def concatenated(states: list[PyTree]) -> PyTree:
-    """Join the states of all groups along the replica axis."""
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
+    """Join the states of all groups along the replica axis.
+
+    By NumPy: JAX would compile a program for every shape. There are several groups on a CPU only,
+    where NumPy reads the arrays without a copy.
+    """
+    if len(states) == 1:
+        return states[0]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *states)

@@ -14,6 +14,9 @@ from nkcme.errors import TrainingError
 
 AnyArray = Any  # NumPy's on the host, JAX's on the device
 
+#: The generator of all draws, whatever the user has configured.
+KEY_KIND = "threefry2x32"
+
 
 class Rows(NamedTuple):
     """The row numbers of each replica and their weights, padded to one length.

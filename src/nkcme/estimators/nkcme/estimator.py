@@ -76,8 +76,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         its size. Predictions are in units of y either way. "auto": the logarithm where y is
         positive, neither whole numbers nor few values, and quick models of log y have a clearly
         better CRPS in cross-validation, but never with ``center="none"``; ``transform_`` says what
-        was chosen. "log" needs y above zero, one output, weights on the simplex and the reading as
-        law.
+        was chosen. "log" needs y above zero, one output, and weights on the simplex read as law.
     n_members : int or None
         The number of networks that are averaged; with cross-fitting, the number of repeats, each
         with five networks. None: chosen from the number of rows.
@@ -172,8 +171,9 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
     n_atoms_, n_members_, n_steps_ : int
         Atoms, networks that are averaged, and steps trained.
     history_ : dict of arrays
-        ``step``, ``loss``, ``bandwidth`` and, with held-out rows, ``validation``; one entry per
-        chunk.
+        ``step``, ``loss``, ``bandwidth`` and, with held-out rows, ``validation``, by chunk.
+    fit_seconds_ : dict of float
+        How long `fit` took, in ``total`` and for ``compilation``. A loaded model has none.
     n_features_in_, feature_names_in_, n_outputs_
         As in all scikit-learn estimators.
 
@@ -324,7 +324,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         return self._spec_with(self.head, n_in, n_out, n_steps, n_rows)
 
     def _spec_with(self, head: str, n_in: int, n_out: int, n_steps: int, n_rows: int) -> Spec:
-        return parameters.make_spec(self, head, self._descent(n_steps), n_in, n_out, n_rows)
+        return parameters.make_spec(self, head, self._descent(n_steps), n_in, n_out)
 
     _task = staticmethod(make_task)
 

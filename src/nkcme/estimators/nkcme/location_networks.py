@@ -15,13 +15,13 @@ from jax import Array
 from nkcme.errors import ModelFileError
 from nkcme.estimators.nkcme.folds import Folds, HeldOut
 from nkcme.estimators.nkcme.recipe import NetworkRecipe
-from nkcme.estimators.replica_training import Run, seed_keys
+from nkcme.estimators.replica_training import Run
 from nkcme.estimators.training_data import Encoded
 from nkcme.networks import MLP
 from nkcme.training.loop import Objective, Plan, Rows, Task, train
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
 from nkcme.training.optimizers import Descent
-from nkcme.training.padding import pad_rows
+from nkcme.training.padding import map_blocks, pad_to, padded_width
 
 PyTree = Any
 
@@ -47,7 +47,9 @@ class Networks(NamedTuple):
 
     def members(self, x: np.ndarray) -> np.ndarray:
         """The predictions of each member at encoded inputs, (n_members, n, d)."""
-        return np.asarray(_each_member(self.models, pad_rows(x)))[:, : len(x)]
+        width = padded_width(x.shape[1])
+        compute = partial(_each_member, self.models.with_inputs(width))
+        return map_blocks(compute, pad_to(x, width, axis=1), out_axis=1)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return named_arrays(self.models)
@@ -60,7 +62,7 @@ class Networks(NamedTuple):
             raise ModelFileError("the networks of the location model in the file are not complete")
         hidden = tuple(width for _, width in biases[:-1])
         init = partial(_init, n_in, n_out, hidden)
-        skeleton = eqx.filter_eval_shape(init, jax.random.key(0), ())
+        skeleton = eqx.filter_eval_shape(init, jax.random.key(0), None)
         return cls(tree_from_model_file(skeleton, arrays, leading=(biases[0][0],)))
 
 
@@ -91,8 +93,10 @@ def fit_networks(
         Whether Ctrl-C ended training early.
     """
     n_rows = int(np.mean([data.n_rows for data in datasets]))
+    n_in = datasets[0].x.shape[1]
+    width = padded_width(n_in)
     training = _Training(
-        datasets[0].x.shape[1],
+        width,
         datasets[0].y.shape[1],
         recipe.hidden,
         Descent(recipe.learning_rate, recipe.weight_decay, recipe.beta2, "constant", 0),
@@ -104,9 +108,7 @@ def fit_networks(
     def out_of_fold(models: MLP) -> list[np.ndarray]:
         """The out-of-fold predictions of each data set by the models of all members."""
         each = [jax.tree.map(lambda leaf: leaf[members == i], models) for i in range(len(datasets))]  # noqa: B023
-        return [
-            rows.gather(_each_own(own, rows.x)) for own, rows in zip(each, held_out, strict=True)
-        ]
+        return [rows.predict(_each_own, own) for own, rows in zip(each, held_out, strict=True)]
 
     stopping = recipe.stopping
 
@@ -130,8 +132,11 @@ def fit_networks(
     with run.progress_bar(plan.n_steps) as bar:
         trained = train(
             _task(training),
-            (),
-            tuple(np.concatenate([getattr(d, name) for d in datasets]) for name in ("x", "y")),
+            np.full(len(members), n_in, np.float32),
+            (
+                np.concatenate([pad_to(data.x, width, axis=1) for data in datasets]),
+                np.concatenate([data.y for data in datasets]),
+            ),
             _rows(datasets, folds),
             plan,
             _keys([data.seed for data in datasets], [of_data.n_members for of_data in folds]),
@@ -140,8 +145,9 @@ def fit_networks(
             fingerprint=run.fingerprint,
             progress=bar,
         )
+    models = trained.models.with_inputs(n_in)
     networks = [
-        Networks(jax.tree.map(lambda leaf: leaf[members == i], trained.models))  # noqa: B023
+        Networks(jax.tree.map(lambda leaf: jax.device_put(leaf[members == i]), models))  # noqa: B023
         for i in range(len(datasets))
     ]
     return list(zip(networks, out_of_fold(trained.models), strict=True)), trained.interrupted
@@ -159,17 +165,14 @@ def _rows(datasets: Sequence[Encoded], folds: Sequence[Folds]) -> Rows:
     return Rows.of(rows, weights)
 
 
-_member_keys = jax.jit(jax.vmap(jax.random.fold_in))
-
-
-def _keys(seeds: Sequence[int], n_members: Sequence[int]) -> Array:
-    """A key for each member of each data set."""
-    of_data = seed_keys(np.repeat(np.array(seeds, np.uint32), n_members))
-    return _member_keys(of_data, np.concatenate([np.arange(n) for n in n_members]))
+def _keys(seeds: Sequence[int], n_members: Sequence[int]) -> np.ndarray:
+    """The data (n, 2) of a random key for each member of each data set."""
+    numbered = [(seed, j) for seed, n in zip(seeds, n_members, strict=True) for j in range(n)]
+    return np.stack([np.random.SeedSequence(one).generate_state(2) for one in numbered])
 
 
 class _Training(NamedTuple):
-    """What makes a training program; equal ones share it."""
+    """What makes a training program; equal ones share it. Inputs are padded to ``n_in``."""
 
     n_in: int
     n_out: int
@@ -189,8 +192,8 @@ def _task(training: _Training) -> Task:
     return Task(init=init, objectives=(objective,), averaging=training.averaging)
 
 
-def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Array, _: PyTree) -> MLP:
-    return MLP(n_in, n_out, hidden, activation=_ACTIVATION, head="signed", key=key)
+def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Array, fan_in: Array | None) -> MLP:
+    return MLP(n_in, n_out, hidden, activation=_ACTIVATION, head="signed", key=key, fan_in=fan_in)
 
 
 @jax.jit

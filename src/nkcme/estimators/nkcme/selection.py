@@ -6,15 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nkcme.distributions.blocks import map_rows
 from nkcme.estimators.nkcme.candidate import Candidate
-from nkcme.estimators.nkcme.embedding_network import energy_score
+from nkcme.estimators.nkcme.embedding_network import energy_scores
 from nkcme.estimators.nkcme.ensemble import EnsembleFit
 from nkcme.estimators.nkcme.location_fitting import with_scale
 from nkcme.estimators.nkcme.recipe import Recipe
-
-#: Rows that are scored together.
-_BLOCK_ROWS = 1 << 14
 
 #: The names of candidates, the simplest first.
 FIXED, LOCATED, SCALED = "fixed", "located", "scaled"
@@ -103,10 +99,7 @@ def out_of_fold_scores(fit: EnsembleFit) -> np.ndarray:
     if location is not None:
         unit, of_row = location.unit(), location.relative_scale[:, 0]
     y = unit * data.y
-    atoms = unit * fit.ensemble.atoms
-    return of_row * map_rows(
-        lambda w, y: np.asarray(energy_score(w, atoms, y)), weights, y, block_rows=_BLOCK_ROWS
-    )
+    return of_row * energy_scores(weights, unit * fit.ensemble.atoms, y)
 
 
 def is_clearly_positive(gain: np.ndarray, weight: np.ndarray) -> bool:
