@@ -58,11 +58,11 @@ def test_nothing_is_padded_where_nothing_is_missing_or_no_entry_can_be_repeated(
 def test_tables_of_many_widths_share_few(n):
     width = padded_width(n)
     assert width >= n
-    assert width <= max(16, 2 * n) if n <= 64 else width - n < max(n / 8 + 1, 65)
+    assert width <= max(32, 2 * n) if n <= 64 else width - n < max(n / 8 + 1, 65)
 
 
 def test_widths_are_few():
-    assert {padded_width(n) for n in range(1, 65)} == {16, 32, 64}
+    assert {padded_width(n) for n in range(1, 65)} == {32, 64}
 
 
 @pytest.mark.parametrize("n", [0, 1, 64, 65, 1000, 8192, 9000])

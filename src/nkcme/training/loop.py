@@ -173,7 +173,7 @@ class _Run:
         """Compile the program of the first chunk, for states of these shapes."""
         for length in self.plan.chunks()[:1]:
             piece = self.minibatches.pieces(length, len(inputs.keys))[0]
-            batches, keys = self.minibatches.shapes(piece, state.key, inputs.rows)
+            batches, keys = self.minibatches.shapes(piece, inputs.rows)
             _run_chunk.lower(self.task, state, inputs.constants, batches, keys, 0).compile()
 
     def chunk_lengths(self, done: int) -> Iterator[int]:
@@ -190,7 +190,8 @@ class _Run:
         def advance(state: _State, inputs: _Inputs) -> tuple[_State, dict[str, np.ndarray]]:
             first, losses = done, []
             for piece in self.minibatches.pieces(length, len(inputs.keys)):
-                drawn = self.minibatches.of_steps(piece, state.key, inputs.rows, first)
+                key_data = np.asarray(state.key)
+                drawn = self.minibatches.of_steps(piece, key_data, inputs.rows, first)
                 state, values = _run_chunk(self.task, state, inputs.constants, *drawn, first)
                 losses.append((piece, values["loss"]))
                 first += piece
@@ -275,15 +276,20 @@ _start = jit_quickly(_initial_state, static_argnums=0)
 def _run_chunk(
     task: Task, state: _State, constants: PyTree, batches: PyTree, keys: Array, start: int
 ) -> tuple[_State, dict[str, Array]]:
-    """Train every replica on these minibatches; return the mean loss and the last monitors."""
-    steps = start + jnp.arange(keys.shape[1])
+    """Train every replica on these minibatches; return the mean loss and the last monitors.
+
+    The minibatches, and the data of their keys, have axes of steps and of replicas: the scan reads
+    them as they are in memory.
+    """
+    steps = start + jnp.arange(len(keys))
 
     def one(
         state: _State, constant: PyTree, batches: PyTree, keys: Array
     ) -> tuple[_State, dict[str, Array]]:
         def step(carry: PyTree, now: tuple[Array, PyTree, Array]) -> tuple[PyTree, Array]:
             model, optimizer, average = carry
-            t, batch, key = now
+            t, batch, key_data = now
+            key = jax.random.wrap_key_data(key_data, impl=KEY_KIND)
             model = task.advance(model)
             losses = []
             states = []
@@ -307,7 +313,7 @@ def _run_chunk(
         values = {"loss": jnp.mean(losses), **task.monitor(model)}
         return state._replace(model=model, optimizer=optimizer, average=average), values
 
-    return jax.vmap(one)(state, constants, batches, keys)
+    return jax.vmap(one, in_axes=(0, 0, 1, 1))(state, constants, batches, keys)
 
 
 #: The fields of a state that `better_states` replaces.

