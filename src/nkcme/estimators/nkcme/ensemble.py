@@ -66,27 +66,30 @@ class Ensemble(NamedTuple):
 
     def weights(self, x: np.ndarray) -> np.ndarray:
         """The mean (n, m) of the members' weights: a mean of embeddings with the same atoms."""
-        return self._predict(_mean_weights, x, axis=0)
+        members, x = self._padded(x)
+        return map_blocks(partial(_mean_weights, members), x)
 
     def each_weights(self, x: np.ndarray) -> np.ndarray:
         """The weights (n_members, n, m) of each member."""
-        return self._predict(_each_weights, x, axis=1)
+        members, x = self._padded(x)
+        everywhere = np.broadcast_to(x, (self.n_members, *x.shape))
+        return map_blocks(partial(_own_weights, members), everywhere, axis=1)
 
     def spread(self, x: np.ndarray) -> np.ndarray:
         """The variance (n,) between the means that members predict for one output."""
-        means = self._predict(_each_mean, x, axis=1).astype(np.float64)
+        weights = self.each_weights(x)
+        means = (weights @ self.atoms[:, 0] / weights.sum(axis=-1)).astype(np.float64)
         return means.var(axis=0, ddof=1) if len(means) > 1 else np.zeros(len(x))
 
     def out_of_fold_weights(self, x: np.ndarray, folds: Folds) -> np.ndarray:
         """The weights (n_repeats, n, m) of each row by the members that did not train on it."""
-        members = self.members.with_inputs(padded_width(x.shape[1]))
+        members, _ = self._padded(x)
         return HeldOut.of(x, folds).predict(_own_weights, members)
 
-    def _predict(self, program: Callable[..., Array], x: np.ndarray, axis: int) -> np.ndarray:
-        """The values of a program at inputs (n, p); their rows are along ``axis``."""
+    def _padded(self, x: np.ndarray) -> tuple[NeuralEmbedding, np.ndarray]:
+        """The members and their inputs (n, p) with the width of compiled programs."""
         width = padded_width(x.shape[1])
-        compute = partial(program, self.members.with_inputs(width))
-        return map_blocks(compute, pad_to(x, width, axis=1), out_axis=axis)
+        return self.members.with_inputs(width), pad_to(x, width, axis=1)
 
     def embedding(
         self, weights: np.ndarray, location: Any, scale: Any, reading: str, **law: Any
@@ -109,20 +112,8 @@ class Ensemble(NamedTuple):
 
 @jax.jit
 def _mean_weights(members: NeuralEmbedding, x: Array) -> Array:
-    return jnp.mean(_each_weights(members, x), axis=0)
-
-
-@jax.jit
-def _each_weights(members: NeuralEmbedding, x: Array) -> Array:
     with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
-        return jax.vmap(lambda member: member.weights(x))(members)
-
-
-@jax.jit
-def _each_mean(members: NeuralEmbedding, x: Array) -> Array:
-    weights = _each_weights(members, x)
-    locations = members.atoms.locations[:, None, :, 0]
-    return jnp.sum(weights * locations, axis=-1) / jnp.sum(weights, axis=-1)
+        return jnp.mean(jax.vmap(lambda member: member.weights(x))(members), axis=0)
 
 
 @dataclass(frozen=True, eq=False)
