@@ -34,6 +34,20 @@ def use_compilation_cache() -> None:
     config.update("jax_persistent_cache_min_compile_time_secs", 0.01)
 
 
+def compilation_cache() -> Path | None:
+    """Return the directory of compiled programs, which exists; None where they are not kept."""
+    use_compilation_cache()
+    config: Any = jax.config
+    if not (config.jax_enable_compilation_cache and config.jax_compilation_cache_dir):
+        return None
+    directory = Path(config.jax_compilation_cache_dir)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return directory if os.access(directory, os.W_OK) else None
+
+
 #: Without LLVM's optimisation programs of a CPU compile up to ten times faster, and run slower.
 _UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
