@@ -48,6 +48,7 @@ bench-speed: install
 	$(BIN)/python -m benchmarks rl-speed
 	$(BIN)/python -m benchmarks runtime-speed
 	$(BIN)/python -m benchmarks start-speed
+	$(BIN)/python -m benchmarks fit-speed
 	$(BIN)/python -m benchmarks busy-speed
 
 clean:

@@ -113,6 +113,8 @@ def run_shell(page: str, block: Block) -> str:
             "demo",
         ]:  # which tests/cli/test_demo.py runs
             continue
+        if words[:2] == ["nkcme", "warm-up"]:  # which tests/cli/test_warm_up.py runs in small
+            continue
         if words[:2] == ["nkcme", "serve"]:  # until it is stopped; tests/cli/test_serve.py runs it
             continue
         if words[:3] == ["python", "-m", "benchmarks"]:  # which tests/benchmarks runs in small

@@ -194,3 +194,28 @@ def test_the_simplex_head_returns_positive_weights_that_sum_to_one():
 def test_bad_names_are_refused(options, message):
     with pytest.raises(NkcmeError, match=message):
         make(**options)
+
+
+@pytest.mark.parametrize("spectral_norm", [(), (0,)])
+def test_padded_inputs_have_no_weight_and_can_be_left_out(spectral_norm):
+    padded = make(n_in=16, fan_in=jnp.asarray(3.0), spectral_norm=spectral_norm)
+    narrow = padded.with_inputs(3)
+    first = narrow.layers[0].linear if spectral_norm else narrow.layers[0]
+    assert first.weight.shape == (8, 3)
+    assert first.in_features == 3
+    assert 0.5 < np.abs(first.weight).max() * np.sqrt(3) <= 1.0  # the limit of three inputs
+    x = jnp.array([0.3, -1.2, 2.0])
+    np.testing.assert_allclose(padded(jnp.pad(x, (0, 13), constant_values=9.0)), narrow(x), 1e-5)
+    np.testing.assert_allclose(narrow.with_inputs(16)(jnp.pad(x, (0, 13))), narrow(x), 1e-5)
+    if spectral_norm:
+        again, wide = narrow.iterate().layers[0], padded.iterate().layers[0]
+        np.testing.assert_allclose(again.v, wide.v[:3], atol=1e-6)
+        np.testing.assert_allclose(again.u, wide.u, atol=1e-6)
+
+
+def test_stacked_networks_change_their_number_of_inputs_together():
+    keys = jax.random.split(KEY, 4)
+    init = lambda key: MLP(5, 2, (8,), activation="relu", head="signed", key=key)  # noqa: E731
+    networks = jax.vmap(init)(keys).with_inputs(9)
+    assert networks.layers[0].weight.shape == (4, 8, 9)
+    np.testing.assert_array_equal(networks.layers[0].weight[:, :, 5:], 0.0)

@@ -65,7 +65,7 @@ VARIANTS: dict[str, Change] = {
     "networks.batch_size 128": _networks(batch_size=128),
     "networks.batch_size 64": _networks(batch_size=64),
     "networks.hidden 128": _networks(hidden=(128, 128, 128)),
-    "networks 128, rate 0.005, decay 0.01": _networks(
+    "networks 128 at a rate of 0.005 with a decay of 0.01": _networks(
         hidden=(128, 128, 128), learning_rate=5e-3, weight_decay=0.01
     ),
     "boosting.rows_per_leaf 50": _boosting(rows_per_leaf=50),

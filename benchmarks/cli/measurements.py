@@ -28,6 +28,7 @@ def add_to(app: typer.Typer) -> None:
         ("rl-speed", rl_speed, "rl-speed --whole"),
         ("runtime-speed", runtime_speed, "runtime-speed --rows 100000"),
         ("start-speed", start_speed, "start-speed --before ../nkcme-before"),
+        ("fit-speed", fit_speed, "fit-speed --cases concrete,unseen"),
         ("busy-speed", busy_speed, "busy-speed --rows 5000"),
         ("table-sizes", table_sizes, "table-sizes --sizes 300"),
         ("small-tables", small_tables, "small-tables --folds 6"),
@@ -117,6 +118,24 @@ def start_speed(
     from benchmarks.speed.start import main
 
     main(repeats, before, out)
+
+
+def fit_speed(
+    cases: Annotated[
+        str, typer.Option(metavar="NAMES", help="What to measure, comma-separated.")
+    ] = "concrete,ring,wide,large,unseen",
+    repeats: Repeats = 3,
+    out: Out = _OUT,
+) -> None:
+    """Measure fits in new processes, and their compilation.
+
+    Concrete beside NGBoost, the ring with our recipe and the paper's, 5,000 x 20 and 100,000 x 10
+    rows, with an empty and a filled cache of compiled programs; and tables of shapes never seen
+    after another one was fitted. Takes half an hour. Writes fit-speed-DEVICE.json.
+    """
+    from benchmarks.speed.fits import main
+
+    main([name.strip() for name in cases.split(",") if name.strip()], repeats, out)
 
 
 def busy_speed(
@@ -221,8 +240,8 @@ def constants(
     """
     from benchmarks.checks.constants import main
 
-    chosen = [[one for one in text.split(",") if one] for text in (sets, variants)]
-    main(tables, *chosen, most_rows, seed, out)
+    chosen, changed = ([one for one in text.split(",") if one] for text in (sets, variants))
+    main(tables, chosen, changed, most_rows, seed, out)
 
 
 def risk(out: Out = _OUT, images: Images = _IMAGES) -> None:

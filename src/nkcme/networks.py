@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from nkcme.errors import NkcmeError
@@ -71,8 +74,12 @@ def _unit(vector: Array) -> Array:
     return vector / (jnp.linalg.norm(vector) + 1e-12)
 
 
-def _linear_layers(sizes: Sequence[int], keys: Sequence[Array]) -> list[eqx.nn.Linear]:
+def _linear_layers(
+    sizes: Sequence[int], keys: Sequence[Array], fan_in: Array | None
+) -> list[eqx.nn.Linear]:
     """Linear layers as Equinox initialises them, drawn by one call of the random generator.
+
+    With a ``fan_in`` the first layer has the weights of that many inputs, and zeros for the rest.
 
     A compiler spends more time on each generator than on all the rest of an initialisation. The
     bits are those of `eqx.nn.Linear`: element i of a draw depends on its key and on i alone, so an
@@ -81,17 +88,42 @@ def _linear_layers(sizes: Sequence[int], keys: Sequence[Array]) -> list[eqx.nn.L
     shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
     largest = max(n_out * n_in for n_out, n_in in shapes)
     limits = jnp.asarray([1 / math.sqrt(n_in) for _, n_in in shapes])
+    if fan_in is not None:
+        limits = limits.at[0].set(1 / jnp.sqrt(fan_in))
     array_keys = jax.vmap(jax.random.split)(jnp.stack(keys))  # of weights and of biases
     draw = lambda key, limit: jax.random.uniform(  # noqa: E731
         key, (largest,), minval=-limit, maxval=limit
     )
     drawn = jax.vmap(jax.vmap(draw, (0, None)))(array_keys, limits)
-    layers = []
+    layers: list[eqx.nn.Linear] = []
     for (n_out, n_in), (weight, bias) in zip(shapes, drawn, strict=True):
-        skeleton = eqx.filter_eval_shape(eqx.nn.Linear, n_in, n_out, key=keys[0])
-        arrays = (weight[: n_out * n_in].reshape(n_out, n_in), bias[:n_out])
-        layers.append(eqx.tree_at(lambda layer: (layer.weight, layer.bias), skeleton, arrays))
+        matrix = weight[: n_out * n_in].reshape(n_out, n_in)
+        if fan_in is not None and not layers:
+            matrix = jnp.where(jnp.arange(n_in)[None] < fan_in, matrix, 0.0)
+        layers.append(_linear(matrix, bias[:n_out]))
     return layers
+
+
+def _linear(weight: Array, bias: Array | None) -> eqx.nn.Linear:
+    """A layer with these arrays, which may have leading axes."""
+    skeleton = _linear_of_size(weight.shape[-1], weight.shape[-2])
+    return eqx.tree_at(lambda layer: (layer.weight, layer.bias), skeleton, (weight, bias))
+
+
+@cache
+def _linear_of_size(n_in: int, n_out: int) -> eqx.nn.Linear:
+    key = jax.eval_shape(jax.random.key, 0)
+    return eqx.filter_eval_shape(lambda key: eqx.nn.Linear(n_in, n_out, key=key), key)
+
+
+def _of_size(array: Any, size: int) -> Any:
+    """The array cut, or padded with zeros, at the end of its last axis.
+
+    By NumPy: JAX would compile a program for every shape.
+    """
+    kept = np.asarray(array)[..., :size]
+    padding = [(0, 0)] * (kept.ndim - 1) + [(0, size - kept.shape[-1])]
+    return np.pad(kept, padding)
 
 
 class MLP(eqx.Module):
@@ -111,7 +143,9 @@ class MLP(eqx.Module):
         head: str,
         spectral_norm: Sequence[int] = (),
         key: Array,
+        fan_in: Array | None = None,
     ):
+        """Initialise at random; with ``fan_in``, all but that many of the inputs are padding."""
         sizes = [n_in, *hidden, n_out]
         n_layers = len(sizes) - 1
         for name, value, known in (
@@ -131,7 +165,7 @@ class MLP(eqx.Module):
         linear_keys = [power_keys[i][0] if i in normalised else k for i, k in enumerate(keys)]
         self.layers = tuple(
             SpectralLinear(layer, key=power_keys[i][1]) if i in normalised else layer
-            for i, layer in enumerate(_linear_layers(sizes, linear_keys))
+            for i, layer in enumerate(_linear_layers(sizes, linear_keys, fan_in))
         )
         self.activation = activation
         self.head = head
@@ -140,6 +174,24 @@ class MLP(eqx.Module):
         for layer in self.layers[:-1]:
             x = ACTIVATIONS[self.activation](layer(x))
         return HEADS[self.head](self.layers[-1](x))
+
+    def with_inputs(self, n_in: int) -> MLP:
+        """The network without the inputs after the first ``n_in``, or with more of weight zero.
+
+        For use outside of compiled programs. Arrays may have leading axes. The inputs that go must
+        be of weight zero as well, or always zero.
+        """
+        first = self.layers[0]
+        linear = first.linear if isinstance(first, SpectralLinear) else first
+        if linear.in_features == n_in:
+            return self
+        resized: eqx.nn.Linear | SpectralLinear
+        resized = _linear(_of_size(linear.weight, n_in), linear.bias)
+        if isinstance(first, SpectralLinear):
+            resized = eqx.tree_at(
+                lambda layer: (layer.linear, layer.v), first, (resized, _of_size(first.v, n_in))
+            )
+        return eqx.tree_at(lambda mlp: mlp.layers[0], self, resized)
 
     def iterate(self) -> MLP:
         """The network after one power iteration in every normalised layer."""

@@ -11,7 +11,7 @@ from nkcme.cli import app as cli
 from nkcme.cli.app import run
 from support.houses import make_table
 
-COMMANDS = ("fit", "predict", "serve", "evaluate", "report", "info", "demo")
+COMMANDS = ("fit", "predict", "serve", "evaluate", "report", "info", "demo", "warm-up")
 GROUPS = {"data": ("list", "fetch", "path"), "rl": ("train", "eval", "watch", "report")}
 ALL = [
     *([command] for command in COMMANDS),

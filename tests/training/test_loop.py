@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from nkcme.errors import TrainingError
 from nkcme.model_files import CheckpointFile
 from nkcme.training import loop as training
+from nkcme.training import minibatches
 from nkcme.training.loop import Objective, Plan, Rows, Task, Trained, train
+from nkcme.training.minibatches import Minibatches
 from support.training_runs import Killed, Listener, MemoryCheckpoint
 
 
 def keys(n, seed=0):
-    return jax.random.split(jax.random.key(seed), n)
+    return np.asarray(jax.random.key_data(jax.random.split(jax.random.key(seed), n)))
 
 
 def only(*names):
@@ -213,14 +215,6 @@ def with_loss(loss):
     return REGRESSION._replace(objectives=(Objective(loss, only("x"), optax.adam(0.05)),))
 
 
-def test_drawing_fewer_minibatches_per_call_draws_the_same(uninterrupted, monkeypatch):
-    monkeypatch.setattr(training, "_MAX_DRAWN", 7)
-    monkeypatch.setattr(
-        training, "_drawn_chunk", jax.jit(training._draw_chunk, static_argnums=(0, 1))
-    )
-    assert_same_bits(regression(), uninterrupted)
-
-
 def test_training_the_same_task_again_traces_nothing():
     traces = []
 
@@ -245,20 +239,47 @@ def test_training_the_same_task_again_traces_nothing():
     fewer = Rows.of([np.arange(0, 20), np.arange(25, 32)])
     assert all(np.isfinite(leaf).all() for leaf in leaves(run(1, longer, fewer)))
     assert len(traces) == once
+    # Nor one of any other size: the program sees minibatches only.
+    run(1, np.resize(table, (40_000, 3)))
+    assert len(traces) == once
+
+
+def test_minibatches_are_gathered_in_pieces_where_they_are_large(monkeypatch):
+    whole = regression()
+    bytes_of_a_step = 4 * 3 * 5 * 3  # at most three replicas with five rows of three columns
+    monkeypatch.setattr(minibatches, "_MAX_GATHERED", 4 * bytes_of_a_step)
+    pieces = regression()
+    for ours, theirs in zip(leaves(pieces), leaves(whole), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    # The loss of a chunk is a mean of means.
+    losses = (one.history.as_arrays()["loss"] for one in (pieces, whole))
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
+def test_an_optimizer_may_depend_on_the_constant_of_its_replica():
+    """Gradient descent on x^2 / 2 with two learning rates: x is (1 - rate)^10."""
+    task = Task(
+        init=lambda key, rate: {"x": jnp.ones(())},
+        objectives=(Objective(lambda m, b, k: 0.5 * m["x"] ** 2, only("x"), optax.sgd),),
+    )
+    rates = np.array([0.1, 0.5], np.float32)
+    rows = Rows.of([np.arange(4)] * 2)
+    trained = train(task, rates, np.zeros(4, np.float32), rows, Plan(10, 2), keys(2))
+    np.testing.assert_allclose(trained.models["x"], (1.0 - rates) ** 10, rtol=1e-5)
 
 
 def test_a_chunk_is_one_program_that_never_calls_the_host():
     state = training._start(REGRESSION, keys(2), jnp.zeros((2, 3)))
     rows = Rows(*(jnp.asarray(a[:2]) for a in FOLDS))
-    table = jnp.asarray(make_table())
-    drawn = training._drawn_chunk(5, 10, state.key, rows, 0)
-    text = training._run_chunk.lower(REGRESSION, state, table, drawn, 0).as_text()
+    drawn = Minibatches(make_table(), 5).of_steps(10, np.asarray(state.key), rows, 0)
+    inputs = jnp.zeros((2, 3)), *drawn
+    text = training._run_chunk.lower(REGRESSION, state, *inputs, 0).as_text()
     assert "stablehlo.while" in text  # the scan
     for word in ("callback", "infeed", "outfeed", "recv", "send"):
         assert word not in text
     start = jnp.zeros((), jnp.int32)
     with jax.transfer_guard_device_to_host("disallow"):
-        training._run_chunk(REGRESSION, state, table, drawn, start)
+        training._run_chunk(REGRESSION, state, *inputs, start)
 
 
 # --- losses with a known minimum -----------------------------------------------------------------

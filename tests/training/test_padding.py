@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nkcme.training.padding import eighth_larger, pad_to, power_of_two
+from nkcme.training.padding import eighth_larger, map_blocks, pad_to, padded_width, power_of_two
 
 
 @given(st.integers(0, 10_000_000))
@@ -52,3 +52,27 @@ def test_nothing_is_padded_where_nothing_is_missing_or_no_entry_can_be_repeated(
     assert pad_to(array, 4) is array
     assert pad_to(np.ones((0, 2)), 4, fill="first").shape == (0, 2)
     assert pad_to(np.ones((0, 2)), 4).shape == (4, 2)
+
+
+@given(st.integers(1, 3000))
+def test_tables_of_many_widths_share_few(n):
+    width = padded_width(n)
+    assert width >= n
+    assert width <= max(32, 2 * n) if n <= 64 else width - n < max(n / 8 + 1, 65)
+
+
+def test_widths_are_few():
+    assert {padded_width(n) for n in range(1, 65)} == {32, 64}
+
+
+@pytest.mark.parametrize("n", [0, 1, 64, 65, 1000, 8192, 9000])
+def test_blocks_of_rows_have_few_sizes_and_give_every_row(n):
+    x, sizes = np.arange(2.0 * n).reshape(2, n), []
+
+    def double(block):
+        sizes.append(block.shape[1])
+        return 2.0 * block
+
+    np.testing.assert_array_equal(map_blocks(double, x, axis=1), 2.0 * x)
+    assert set(sizes) <= ({64} if n <= 64 else {512, 8192})
+    assert map_blocks(lambda rows: rows.T, x.T, out_axis=1).shape == x.shape

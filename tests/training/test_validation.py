@@ -40,7 +40,7 @@ def walk(scores, n_steps=N_STEPS, patience=None, loss=None, **options):
         np.zeros(3, np.float32),
         rows,
         Plan(n_steps, 2, chunk_steps=1, patience=patience),
-        jax.random.split(jax.random.key(0), len(scores)),
+        np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), len(scores)))),
         validation_rows=rows,
         **options,
     )

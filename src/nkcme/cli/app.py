@@ -18,6 +18,7 @@ from nkcme.cli.options import AsJson, ModelPath, Seed
 from nkcme.cli.rl_app import rl
 from nkcme.cli.running import STOPPED, limits, numbers, print_note, run_app
 from nkcme.cli.serve_app import serve
+from nkcme.cli.warm_up_app import warm_up
 
 #: Every sample is a column of the table that `predict` writes; wider tables cannot be read.
 MAX_SAMPLES = 100_000
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.add_typer(data, name="data")
 app.add_typer(rl, name="rl")
 app.command(epilog="Example: nkcme serve price-model --port 8000")(serve)
+app.command("warm-up", epilog="Example: nkcme warm-up --rows 2000 --columns 10")(warm_up)
 
 TablePath = Annotated[
     Path,

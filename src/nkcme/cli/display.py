@@ -39,6 +39,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def show_warm_up(result: dict[str, Any]) -> None:
+    """What was compiled, how long it took, and where it is."""
+    console().print(
+        f"Compiled {result['new_programs']} programs for tables of {result['tables']} sizes in "
+        f"{result['seconds']:.1f} s.\n{result['cache']} holds {result['programs']} now.",
+        soft_wrap=True,
+    )
+
+
 def show_fit(result: dict[str, Any]) -> None:
     """What was fitted, and its scores on the rows held out."""
     out = console()

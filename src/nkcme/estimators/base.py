@@ -6,6 +6,7 @@ base validates and encodes tables, streams predictions, samples, and saves and l
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from nkcme.estimators.predictions import PredictionMethods
 from nkcme.estimators.saving import from_json, save_estimator
 from nkcme.estimators.training_data import Encoded, TrainingTable, checked_table, encode_training
 from nkcme.forking import need_unforked_process
+from nkcme.training.compilation_clock import CompilationClock
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -115,9 +117,12 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
             On Ctrl-C. If training had begun, the estimator holds the state of that moment.
         """
         self._check_parameters()
-        table = self._encode_training(X, y, sample_weight, X_val, y_val)
-        trained = self._train([table.data])[0]
-        self._set_fitted(table, trained)
+        start = time.perf_counter()
+        with CompilationClock() as compilation:
+            table = self._encode_training(X, y, sample_weight, X_val, y_val)
+            trained = self._train([table.data])[0]
+            self._set_fitted(table, trained)
+        self._set_seconds(time.perf_counter() - start, compilation.seconds)
         _raise_if_interrupted(trained, [self])
         return self
 
@@ -148,6 +153,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
                 f"{len(random_states)}"
             )
         self._check_parameters()
+        start = time.perf_counter()
         clones = [clone(self).set_params(random_state=state) for state in random_states]
         tables = [
             one._encode_training(X, y, None, None, None)
@@ -158,9 +164,11 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
                 "fit_many needs at least one data set, and all with the same encoded columns and "
                 "outputs"
             )
-        trained = self._train([table.data for table in tables])
+        with CompilationClock() as compilation:
+            trained = self._train([table.data for table in tables])
         for one, table, state in zip(clones, tables, trained, strict=True):
             one._set_fitted(table, state)
+            one._set_seconds(time.perf_counter() - start, compilation.seconds)
         _raise_if_interrupted(trained[0], clones)
         return clones
 
@@ -192,6 +200,10 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         for name, value in table.attributes.items():
             setattr(self, name, value)
         self._accept(trained)
+
+    def _set_seconds(self, total: float, compilation: float) -> None:
+        """Set how long a fit took; of those by `fit_many`, how long all of them took."""
+        self.fit_seconds_ = {"total": total, "compilation": compilation}
 
     # --- prediction ---------------------------------------------------------------------------
 

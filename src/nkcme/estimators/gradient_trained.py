@@ -20,6 +20,7 @@ from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.estimators.base import ConditionalEstimator
 from nkcme.estimators.replica_training import (
     Fitted,
+    Program,
     Replica,
     Run,
     TrainingOptions,
@@ -31,6 +32,7 @@ from nkcme.parameter_checks import need_number, need_one_of, need_whole, need_wh
 from nkcme.training.loop import Checkpoint, Task
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
 from nkcme.training.optimizers import SCHEDULES, Descent
+from nkcme.training.progress import show_seconds, wants_progress
 
 PyTree = Any
 
@@ -112,7 +114,7 @@ class GradientTrainedEstimator(ConditionalEstimator):
         trained = train_replicas(
             datasets,
             [Replica(i, None, data.seed) for i, data in enumerate(datasets)],
-            self._task_for,
+            lambda *sizes: Program(self._task(self._spec(*sizes))),
             [self._constant(data) for data in datasets],
             self._options(),
             self._run(datasets),
@@ -122,9 +124,6 @@ class GradientTrainedEstimator(ConditionalEstimator):
             Solved(fitted, self._finish(fitted.model, data))
             for fitted, data in zip(trained, datasets, strict=True)
         ]
-
-    def _task_for(self, n_in: int, n_out: int, n_steps: int, n_rows: int) -> Task:
-        return self._task(self._spec(n_in, n_out, n_steps, n_rows))
 
     def _options(self) -> TrainingOptions:
         return TrainingOptions(
@@ -141,6 +140,11 @@ class GradientTrainedEstimator(ConditionalEstimator):
         self.n_steps_ = trained.n_steps
         self.history_ = trained.fitted.history
         self._accept_solution(trained.solution)
+
+    def _set_seconds(self, total: float, compilation: float) -> None:
+        super()._set_seconds(total, compilation)
+        if wants_progress(self.verbose):
+            show_seconds(total, compilation)
 
     def _n_steps(self, n_rows: int) -> int:
         if self.epochs is not None:

@@ -18,6 +18,7 @@ from nkcme.errors import NkcmeError
 from nkcme.estimators.training_data import Encoded
 from nkcme.training.checkpoint_groups import CheckpointGroups
 from nkcme.training.loop import Checkpoint, Judge, Plan, Progress, Rows, Task, Trained, train
+from nkcme.training.padding import pad_to
 from nkcme.training.progress import TrainingBar, wants_progress
 
 PyTree = Any
@@ -63,6 +64,14 @@ class TrainingOptions(NamedTuple):
     least_gain: float = 0.0  # the share by which its score must improve
 
 
+class Program(NamedTuple):
+    """What trains the replicas of tables of some size."""
+
+    task: Task
+    width: int | None = None  # columns that inputs are padded to with zeros; None: no padding
+    values: PyTree = None  # numbers that each replica takes beside the constants of its data set
+
+
 class Replica(NamedTuple):
     """One of the models that train side by side."""
 
@@ -84,14 +93,14 @@ class Fitted(NamedTuple):
         """Replica number ``replica`` of a training run."""
         history = trained.history.as_arrays()
         own = {name: v if name == "step" else v[:, replica] for name, v in history.items()}
-        model = jax.tree.map(lambda leaf: leaf[replica], trained.models)
+        model = jax.tree.map(lambda leaf: jax.device_put(leaf[replica]), trained.models)
         return cls(model, own, trained.n_steps, trained.interrupted)
 
 
 def train_replicas(
     datasets: Sequence[Encoded],
     replicas: Sequence[Replica],
-    task_for: Callable[[int, int, int, int], Task],
+    program_for: Callable[[int, int, int, int], Program],
     constants: Sequence[PyTree],
     options: TrainingOptions,
     run: Run,
@@ -106,8 +115,8 @@ def train_replicas(
     datasets : sequence of Encoded
         All with the same numbers of inputs and outputs.
     replicas : sequence of Replica
-    task_for : callable
-        ``task_for(n_in, n_out, n_steps, n_rows)`` gives the task to train.
+    program_for : callable
+        ``program_for(n_in, n_out, n_steps, n_rows)`` gives what to train.
     constants : sequence of pytrees
         What the model takes from each data set before training.
     options : TrainingOptions
@@ -145,14 +154,16 @@ def train_replicas(
             [tables[r.data].held_out + starts[r.data] for r in replicas],
             [tables[r.data].held_out_weight for r in replicas],
         )
+    program = program_for(n_in, n_out, plan.n_steps, n_rows)
+    width = program.width or n_in
     columns = [
-        (t.x, t.y, *more_columns(t.x, d.seed)) for t, d in zip(tables, datasets, strict=True)
+        (pad_to(t.x, width, axis=1), t.y, *more_columns(t.x, d.seed))
+        for t, d in zip(tables, datasets, strict=True)
     ]
     with run.progress_bar(plan.n_steps) as bar:
         trained = train(
-            task_for(n_in, n_out, plan.n_steps, n_rows),
-            # By NumPy: for hundreds of arguments JAX would compile a program to stack them.
-            jax.tree.map(lambda *leaves: np.stack(leaves), *(constants[r.data] for r in replicas)),
+            program.task,
+            _of_replicas([constants[r.data] for r in replicas], program.values),
             tuple(np.concatenate(column) for column in zip(*columns, strict=True)),
             rows,
             plan,
@@ -199,5 +210,15 @@ class _Table(NamedTuple):
         return self.rows[among], self.weight[among]
 
 
-#: The key of each seed, (n,), as one program: a call per replica would take thousands of calls.
-seed_keys = jax.jit(jax.vmap(jax.random.key))
+def _of_replicas(constants: Sequence[PyTree], values: PyTree) -> PyTree:
+    """The constants of each replica, stacked, and the values that all of them take."""
+    # By NumPy: for hundreds of arguments JAX would compile a program to stack them.
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *constants)
+    if values is None:
+        return stacked
+    return stacked, jax.tree.map(lambda v: np.full(len(constants), v, np.float32), values)
+
+
+def seed_keys(seeds: np.ndarray) -> np.ndarray:
+    """The data (n, 2) of the random key of each seed (n,), as `jax.random.key` makes it."""
+    return np.stack([np.zeros(len(seeds), np.uint32), seeds.astype(np.uint32)], axis=1)

@@ -157,6 +157,12 @@ def refuse_divergence(run: ChunkedRun, values: np.ndarray, done: int, name: str 
         )
 
 
+def near_divisor(n_steps: int, most: int) -> int:
+    """Return a length of at most ``most`` steps for equal chunks of a run, if one is near it."""
+    most = min(most, n_steps)
+    return next((c for c in range(most, most // 2, -1) if n_steps % c == 0), most)
+
+
 def equal_chunks(n_steps: int, length: int, done: int) -> list[int]:
     """Return the lengths of the chunks after ``done`` steps; the last may be shorter."""
     whole, rest = divmod(n_steps - done, length)

@@ -31,7 +31,21 @@ def use_compilation_cache() -> None:
         return
     config.update("jax_compilation_cache_dir", str(directory))
     # Most programs here compile in less than JAX's threshold of one second, and there are several.
-    config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    config.update("jax_persistent_cache_min_compile_time_secs", 0.01)
+
+
+def compilation_cache() -> Path | None:
+    """Return the directory of compiled programs, which exists; None where they are not kept."""
+    use_compilation_cache()
+    config: Any = jax.config
+    if not (config.jax_enable_compilation_cache and config.jax_compilation_cache_dir):
+        return None
+    directory = Path(config.jax_compilation_cache_dir)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return directory if os.access(directory, os.W_OK) else None
 
 
 #: Without LLVM's optimisation programs of a CPU compile up to ten times faster, and run slower.
@@ -71,6 +85,10 @@ class _Jitted:
     def lower(self, *args: Any) -> Any:
         """As the method of a jitted function."""
         return self._jitted.lower(*args)
+
+    def eval_shape(self, *args: Any) -> Any:
+        """As the method of a jitted function, which a later call need not trace again."""
+        return self._jitted.eval_shape(*args)
 
 
 @cache

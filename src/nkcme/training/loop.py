@@ -31,10 +31,10 @@ from nkcme.training.chunks import (
     run_in_chunks,
 )
 from nkcme.training.compilation import jit_quickly, jit_tersely, use_compilation_cache
-from nkcme.training.padding import eighth_larger, pad_to
+from nkcme.training.minibatches import Minibatches, device_rows
 from nkcme.training.plan import History, Judge, Plan
 from nkcme.training.replicas import concatenated, groups, single_precision, workers
-from nkcme.training.rows import Rows, draw
+from nkcme.training.rows import KEY_KIND, Rows
 from nkcme.training.task import Objective, Task, apply_objective
 from nkcme.training.validation import better_states, validation_score
 
@@ -55,7 +55,7 @@ PyTree = Any
 
 @dataclass(frozen=True)
 class Trained:
-    """The models of all replicas, stacked along a leading axis, and the history of the run."""
+    """The models of all replicas, as NumPy arrays with a leading axis, and the run's history."""
 
     models: PyTree
     history: History
@@ -70,7 +70,7 @@ def train(
     table: PyTree,
     rows: Rows,
     plan: Plan,
-    keys: Array,
+    keys: np.ndarray,
     *,
     validation_rows: Rows | None = None,
     judge: Judge | None = None,
@@ -81,32 +81,32 @@ def train(
     """Train one replica per key for ``plan.n_steps`` steps, or until its patience runs out.
 
     ``table`` is a pytree of arrays that share their first axis; ``constants`` one of arrays with a
-    leading replica axis. With ``validation_rows`` the best state by validation is returned; with a
-    ``judge``, which scores the stacked models of all replicas at the plan's marks, that with the
-    best score. A
-    ``checkpoint`` with this run's ``fingerprint`` is resumed; that of another run is refused.
+    leading replica axis; ``keys`` (replicas, 2) are the data of random keys. With
+    ``validation_rows`` the best state by validation is returned; with a ``judge``, which scores the
+    stacked models of all replicas at the plan's marks, that with the best score. A ``checkpoint``
+    with this run's ``fingerprint`` is resumed; that of another run is refused.
     """
     use_compilation_cache()
-    table = jax.tree.map(lambda leaf: jnp.asarray(_padded(leaf, axis=0)), table)
+    minibatches = Minibatches(table, plan.batch_size)
     slices = groups(len(keys))
     inputs = [
         _Inputs(
-            keys[group],
-            jax.tree.map(lambda c, g=group: jnp.asarray(c[g]), constants),
-            _device_rows(rows, group),
-            validation_rows and _device_rows(validation_rows, group),
+            jax.device_put(keys[group]),
+            jax.device_put(jax.tree.map(lambda c, g=group: np.asarray(c)[g], constants)),
+            device_rows(rows, group),
+            validation_rows and device_rows(validation_rows, group),
         )
         for group in slices
     ]
     with workers(2 * len(slices)) as pool:
-        run = _Run(task, plan, table, inputs, pool, judge)
+        run = _Run(task, plan, minibatches, inputs, pool, judge)
         saved = None if checkpoint is None else RunCheckpoint(run, checkpoint, fingerprint)
         done, stop_requested = run_in_chunks(run, checkpoint=saved, progress=progress)
     state = concatenated(run.states)
     scored = validation_rows is not None or judge is not None
     if scored and run.history.step:
         refuse_divergence(run, np.asarray(state.best_score), done, "best validation score")
-    models = state.best if scored else _result(state)
+    models = jax.device_get(state.best if scored else _result(state))
     return Trained(models, run.history, done, stop_requested and done < plan.n_steps)
 
 
@@ -147,29 +147,34 @@ class _Run:
         self,
         task: Task,
         plan: Plan,
-        table: PyTree,
+        minibatches: Minibatches,
         inputs: list[_Inputs],
         pool: Executor,
         judge: Judge | None = None,
     ):
-        self.task, self.plan, self.table, self.inputs, self.pool = task, plan, table, inputs, pool
-        self.judge = judge
+        self.task, self.plan, self.inputs, self.pool = task, plan, inputs, pool
+        self.minibatches, self.judge = minibatches, judge
         self.history = History()
 
     def start(self) -> None:
-        # All programs compile in parallel: compilation is most of the time of a short run.
+        # Programs compile in parallel, but are traced only once: groups of one size share them.
+        by_size = {len(inputs.keys): inputs for inputs in self.inputs}
+        shapes = [_start.eval_shape(self.task, i.keys, i.constants) for i in by_size.values()]
+        compiled = [
+            self.pool.submit(self._compile_chunk, *pair)
+            for pair in zip(shapes, by_size.values(), strict=True)
+        ]
         started = [self.pool.submit(_start, self.task, i.keys, i.constants) for i in self.inputs]
-        compiled = [self.pool.submit(self._compile_chunk, i) for i in self.inputs]
         self.states = [future.result() for future in started]
         for future in compiled:
             future.result()
 
-    def _compile_chunk(self, inputs: _Inputs) -> None:
-        state = jax.eval_shape(partial(_initial_state, self.task), inputs.keys, inputs.constants)
+    def _compile_chunk(self, state: _State, inputs: _Inputs) -> None:
+        """Compile the program of the first chunk, for states of these shapes."""
         for length in self.plan.chunks()[:1]:
-            draw = partial(_draw_chunk, self.plan.batch_size, length)
-            drawn = jax.eval_shape(draw, state.key, inputs.rows, 0)
-            _run_chunk.lower(self.task, state, self.table, drawn, 0).compile()
+            piece = self.minibatches.pieces(length, len(inputs.keys))[0]
+            batches, keys = self.minibatches.shapes(piece, inputs.rows)
+            _run_chunk.lower(self.task, state, inputs.constants, batches, keys, 0).compile()
 
     def chunk_lengths(self, done: int) -> Iterator[int]:
         for length in self.plan.chunks(done):
@@ -183,12 +188,17 @@ class _Run:
 
     def run_chunk(self, done: int, length: int) -> Values:
         def advance(state: _State, inputs: _Inputs) -> tuple[_State, dict[str, np.ndarray]]:
-            drawn = _drawn_chunk(self.plan.batch_size, length, state.key, inputs.rows, done)
-            state, values = _run_chunk(self.task, state, self.table, drawn, done)
+            first, losses = done, []
+            for piece in self.minibatches.pieces(length, len(inputs.keys)):
+                key_data = np.asarray(state.key)
+                drawn = self.minibatches.of_steps(piece, key_data, inputs.rows, first)
+                state, values = _run_chunk(self.task, state, inputs.constants, *drawn, first)
+                losses.append((piece, values["loss"]))
+                first += piece
+            values["loss"] = sum(piece * np.asarray(loss) for piece, loss in losses) / length
             if inputs.validation_rows is not None:
-                state, score = _validate(
-                    self.task, state, self.table, inputs.validation_rows, self.plan.patience
-                )
+                held_out = self.minibatches.table, inputs.validation_rows
+                state, score = _validate(self.task, state, *held_out, self.plan.patience)
                 values = {**values, "validation": score}
             return state, jax.device_get(values)
 
@@ -201,13 +211,20 @@ class _Run:
     def _judge(self, judge: Judge, done: int) -> None:
         """Score all replicas, and keep those that are better than before."""
         best = np.concatenate([np.asarray(state.best_score) for state in self.states])
-        models = concatenated([_result(state) for state in self.states])
-        scores = np.asarray(judge(models, done, best))
+        models = jax.device_get(concatenated([_result(state) for state in self.states]))
+        scores = np.asarray(judge(models, done, best), np.float32)
         first, judged = 0, []
         for state in self.states:
             last = first + len(state.best_score)
-            own = jnp.asarray(scores[first:last], jnp.float32)
-            judged.append(_keep_best(state, own, self.plan.patience, self.plan.least_gain))
+            best_so_far = state.best, state.best_score, state.since_best
+            kept = _keep_best(
+                scores[first:last],
+                _result(state),
+                *best_so_far,
+                self.plan.patience,
+                self.plan.least_gain,
+            )
+            judged.append(state._replace(**dict(zip(_BEST, kept, strict=True))))
             first = last
         self.states = judged
 
@@ -227,24 +244,16 @@ class _Run:
 _HISTORY = "history/"
 
 
-def _device_rows(rows: Rows, group: slice) -> Rows:
-    return Rows(*(jnp.asarray(_padded(leaf[group], axis=1)) for leaf in rows))
-
-
-def _padded(array: np.ndarray, axis: int) -> np.ndarray:
-    """Pad with the last entry: in `Rows` it is never drawn, and in a table it has no number."""
-    return pad_to(array, eighth_larger(array.shape[axis], least=256), axis=axis, fill="last")
-
-
 def _initial_state(task: Task, keys: Array, constants: PyTree) -> _State:
     def one(key: Array, constant: PyTree) -> _State:
-        init_key, run_key = jax.random.split(key)
+        init_key, run_key = jax.random.split(jax.random.wrap_key_data(key, impl=KEY_KIND))
         # Weakly typed leaves would compile another program for the second chunk.
         model = jax.tree.map(
             lambda leaf: jnp.array(leaf, leaf.dtype), task.init(init_key, constant)
         )
         optimizer = tuple(
-            o.optimizer.init(eqx.filter(model, o.trainable(model))) for o in task.objectives
+            o.optimizer_for(constant).init(eqx.filter(model, o.trainable(model)))
+            for o in task.objectives
         )
         infinity = jnp.array(jnp.inf, jnp.float32)
         return _State(
@@ -263,51 +272,31 @@ def _initial_state(task: Task, keys: Array, constants: PyTree) -> _State:
 _start = jit_quickly(_initial_state, static_argnums=0)
 
 
-#: The number of rows, of all replicas together, that are drawn in one call.
-_MAX_DRAWN = 1 << 20
-
-
-def _draw_chunk(
-    batch_size: int, length: int, key_data: Array, rows: Rows, start: int
-) -> tuple[Array, Array]:
-    """The rows (replicas, length, batch_size) and the keys (replicas, length) of some steps."""
-    steps = start + jnp.arange(length)
-
-    def one(key_data: Array, index: Array, total: Array) -> tuple[Array, Array]:
-        key = jax.random.wrap_key_data(key_data)
-        pairs = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(key, t)))(steps)
-        # Drawing all minibatches of the chunk in one call is faster than drawing in each step.
-        # There is a limit because a GPU's compiler writes out a constant of their size.
-        drawn = lambda key: draw(index, total, key, batch_size)  # noqa: E731
-        n_batches = _MAX_DRAWN // (len(rows.index) * batch_size)
-        if n_batches >= length:
-            return jax.vmap(drawn)(pairs[:, 0]), pairs[:, 1]
-        return jax.lax.map(drawn, pairs[:, 0], batch_size=max(n_batches, 1)), pairs[:, 1]
-
-    return jax.vmap(one)(key_data, *rows)
-
-
-# A program of its own, which depends on no task: tasks with the same minibatches share it.
-_drawn_chunk = jit_quickly(_draw_chunk, static_argnums=(0, 1))
-
-
 @partial(jit_tersely, static_argnums=0, donate_argnums=1)
 def _run_chunk(
-    task: Task, state: _State, table: PyTree, drawn: tuple[Array, Array], start: int
+    task: Task, state: _State, constants: PyTree, batches: PyTree, keys: Array, start: int
 ) -> tuple[_State, dict[str, Array]]:
-    """Train every replica on the drawn minibatches; return the mean loss and the last monitors."""
-    steps = start + jnp.arange(drawn[0].shape[1])
+    """Train every replica on these minibatches; return the mean loss and the last monitors.
 
-    def one(state: _State, batches: Array, keys: Array) -> tuple[_State, dict[str, Array]]:
-        def step(carry: PyTree, now: tuple[Array, Array, Array]) -> tuple[PyTree, Array]:
+    The minibatches, and the data of their keys, have axes of steps and of replicas: the scan reads
+    them as they are in memory.
+    """
+    steps = start + jnp.arange(len(keys))
+
+    def one(
+        state: _State, constant: PyTree, batches: PyTree, keys: Array
+    ) -> tuple[_State, dict[str, Array]]:
+        def step(carry: PyTree, now: tuple[Array, PyTree, Array]) -> tuple[PyTree, Array]:
             model, optimizer, average = carry
-            t, chosen, key = now
-            batch = jax.tree.map(lambda leaf: leaf[chosen], table)
+            t, batch, key_data = now
+            key = jax.random.wrap_key_data(key_data, impl=KEY_KIND)
             model = task.advance(model)
             losses = []
             states = []
             for objective, opt_state in zip(task.objectives, optimizer, strict=True):
-                model, opt_state, loss = apply_objective(objective, model, opt_state, batch, key, t)
+                model, opt_state, loss = apply_objective(
+                    objective, constant, model, opt_state, batch, key, t
+                )
                 states.append(opt_state)
                 losses.append(loss)
             # With windows, the loss is that of the objectives in their window; others are zero.
@@ -324,22 +313,13 @@ def _run_chunk(
         values = {"loss": jnp.mean(losses), **task.monitor(model)}
         return state._replace(model=model, optimizer=optimizer, average=average), values
 
-    return jax.vmap(one)(state, *drawn)
+    return jax.vmap(one, in_axes=(0, 0, 1, 1))(state, constants, batches, keys)
 
 
-@partial(jax.jit, static_argnums=(2, 3), donate_argnums=0)
-def _keep_best(state: _State, scores: Array, patience: int | None, least_gain: float) -> _State:
-    """The state with the best models so far, after these scores."""
-    best, best_score, since_best = better_states(
-        scores,
-        _result(state),
-        state.best,
-        state.best_score,
-        state.since_best,
-        patience,
-        least_gain,
-    )
-    return state._replace(best=best, best_score=best_score, since_best=since_best)
+#: The fields of a state that `better_states` replaces.
+_BEST = ("best", "best_score", "since_best")
+
+_keep_best = jit_quickly(better_states)
 
 
 @partial(jax.jit, static_argnums=(0, 4), donate_argnums=1)

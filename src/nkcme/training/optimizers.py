@@ -18,6 +18,11 @@ def _open(rate: float, n_steps: int) -> Callable[[jax.Array], jax.Array]:
     return lambda step: rate / jnp.sqrt(1.0 + step / _OPEN_STEPS)
 
 
+def _falling(rate: float, n_steps: Any) -> Callable[[jax.Array], jax.Array]:
+    """Half a cosine wave down to zero, as optax's, for a number of steps that may be an array."""
+    return lambda step: 0.5 * rate * (1.0 + jnp.cos(jnp.pi * jnp.minimum(step / n_steps, 1.0)))
+
+
 #: The learning rate over a number of steps: ``SCHEDULES[name](rate, n_steps)``.
 SCHEDULES: dict[str, Callable[[float, int], Any]] = {
     "constant": lambda rate, n_steps: rate,
@@ -27,6 +32,11 @@ SCHEDULES: dict[str, Callable[[float, int], Any]] = {
 #: The name of the schedule for runs of no fixed length. It is not a choice of users: it goes with
 #: averaged parameters and a judge that ends the run.
 OPEN = "open"
+
+#: The name of the cosine schedule for programs that runs of different lengths share.
+FALLING = "falling"
+
+_OWN: dict[str, Callable[[float, Any], Any]] = {OPEN: _open, FALLING: _falling}
 
 
 class Descent(NamedTuple):
@@ -38,8 +48,9 @@ class Descent(NamedTuple):
     schedule: str
     n_steps: int
 
-    def optimizer(self) -> optax.GradientTransformation:
-        """Build the optimiser."""
-        schedule = _open if self.schedule == OPEN else SCHEDULES[self.schedule]
-        rate = schedule(self.learning_rate, max(self.n_steps, 1))
-        return optax.adamw(rate, b2=self.beta2, weight_decay=self.weight_decay)
+    def optimizer(self, decay_unit: Any = 1.0, n_steps: Any = None) -> optax.GradientTransformation:
+        """Build the optimiser. The unit of the weight decay and, for the schedule `FALLING`, the
+        number of steps may be arrays."""
+        schedule = (SCHEDULES | _OWN)[self.schedule]
+        rate = schedule(self.learning_rate, max(self.n_steps, 1) if n_steps is None else n_steps)
+        return optax.adamw(rate, b2=self.beta2, weight_decay=decay_unit * self.weight_decay)

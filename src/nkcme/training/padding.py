@@ -6,7 +6,8 @@ of two calls of ``predict``) share a program when they are padded to the same si
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -55,3 +56,47 @@ def pad_to(
         return np.concatenate([array, np.repeat(entry, size - n, axis=axis)], axis=axis)
     width = [(0, size - n if i == axis % array.ndim else 0) for i in range(array.ndim)]
     return np.pad(array, width, "edge" if fill == "last" else "constant")
+
+
+#: The first layer of a network is not its largest: 32 inputs train in 5 % more time than 8 do.
+_LEAST_COLUMNS = 32
+
+#: Wider tables are padded by an eighth at most.
+_MOST_COLUMNS = 64
+
+
+def padded_width(n_columns: int) -> int:
+    """Return the number of columns that tables of ``n_columns`` are padded to for networks."""
+    if n_columns > _MOST_COLUMNS:
+        return eighth_larger(n_columns)
+    return power_of_two(n_columns, least=_LEAST_COLUMNS)
+
+
+#: The numbers of rows of the blocks of `map_blocks`: for a few rows, for some, and for many.
+_FEW, _SOME, _MANY = 64, 512, 8192
+
+
+def map_blocks(
+    f: Callable[..., Any], *arrays: np.ndarray, axis: int = 0, out_axis: int | None = None
+) -> np.ndarray:
+    """Return ``f(*arrays)``, computed in blocks of rows that have few sizes.
+
+    Programs compiled for these sizes serve any number of rows. The last block is padded, with its
+    last row. Rows are along ``axis``, and along ``out_axis`` of the result if that differs.
+    """
+    out_axis = axis if out_axis is None else out_axis
+    found: list[np.ndarray] = []
+    n_rows, first = arrays[0].shape[axis], 0
+    while first < n_rows or not found:
+        rest = n_rows - first
+        size = _FEW if n_rows <= _FEW else _SOME if rest < _MANY else _MANY
+        rows = (_rows(array, first, size, axis) for array in arrays)
+        fill: Literal["zero", "last"] = "last" if rest else "zero"
+        values = np.asarray(f(*(pad_to(own, size, axis=axis, fill=fill) for own in rows)))
+        found.append(_rows(values, 0, min(rest, size), out_axis))
+        first += size
+    return found[0] if len(found) == 1 else np.concatenate(found, axis=out_axis)
+
+
+def _rows(array: np.ndarray, first: int, n: int, axis: int) -> np.ndarray:
+    return array[(slice(None),) * axis + (slice(first, first + n),)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nkcme.training.chunks import Values, equal_chunks
+from nkcme.training.chunks import Values, equal_chunks, near_divisor
 
 PyTree = Any
 
@@ -40,8 +40,7 @@ class Plan:
         if self.marks:  # one length, and so one program, for runs that end at any mark
             return equal_chunks(self.n_steps, self.marks[0], done)
         wanted = self.chunk_steps or min(max(self.n_steps // 20, 100), 2000)
-        divisors = (c for c in range(wanted, wanted // 2, -1) if self.n_steps % c == 0)
-        return equal_chunks(self.n_steps, min(next(divisors, wanted), self.n_steps), done)
+        return equal_chunks(self.n_steps, near_divisor(self.n_steps, wanted), done)
 
 
 @dataclass

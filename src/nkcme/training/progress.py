@@ -16,6 +16,12 @@ def wants_progress(verbose: bool | str) -> bool:
     return sys.stderr.isatty() if verbose == "auto" else bool(verbose)
 
 
+def show_seconds(total: float, compilation: float) -> None:
+    """Say how long a fit took, and how much of it programs took to compile."""
+    text = f"fitted in {total:.1f} s, of which {compilation:.1f} s compilation"
+    Console(stderr=True).print(text, highlight=False)
+
+
 class Bar:
     """A bar that is shown within its context."""
 

@@ -35,10 +35,12 @@ def groups(n_replicas: int) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
-def where_replicas(which: jax.Array, new: PyTree, old: PyTree) -> PyTree:
-    """The replicas of ``new`` where ``which`` is true, and those of ``old`` elsewhere."""
+def where_replicas(which: Any, new: PyTree, old: PyTree) -> PyTree:
+    """The replicas of ``new`` where ``which`` is true, and those of ``old`` elsewhere; by NumPy
+    where ``which`` is an array of NumPy."""
+    where: Any = np.where if isinstance(which, np.ndarray) else jnp.where
     return jax.tree.map(
-        lambda a, b: jnp.where(which.reshape((-1,) + (1,) * (a.ndim - 1)), a, b), new, old
+        lambda a, b: where(which.reshape((-1,) + (1,) * (a.ndim - 1)), a, b), new, old
     )
 
 
@@ -48,5 +50,11 @@ def workers(n_threads: int) -> ThreadPoolExecutor:
 
 
 def concatenated(states: list[PyTree]) -> PyTree:
-    """Join the states of all groups along the replica axis."""
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
+    """Join the states of all groups along the replica axis.
+
+    By NumPy: JAX would compile a program for every shape. There are several groups on a CPU only,
+    where NumPy reads the arrays without a copy.
+    """
+    if len(states) == 1:
+        return states[0]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *states)

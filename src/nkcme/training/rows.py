@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -13,6 +12,9 @@ from jax import Array
 from nkcme.errors import TrainingError
 
 AnyArray = Any  # NumPy's on the host, JAX's on the device
+
+#: The generator of all draws, whatever the user has configured.
+KEY_KIND = "threefry2x32"
 
 
 class Rows(NamedTuple):
@@ -48,12 +50,11 @@ class Rows(NamedTuple):
         return cls(index, total)
 
 
-def draw(index: Array, total: Array, key: Array, size: int) -> Array:
-    """Draw ``size`` row numbers of one replica."""
-    bits = jax.random.bits(key, (size,), jnp.uint32)
+def drawn_rows(index: Array, total: Array, bits: Array) -> Array:
+    """The row numbers of one replica that random integers below 2^32 stand for."""
     # side="right": a row owns the draws from the previous total up to, but not including, its own;
     # the largest draw belongs to the last row.
-    position = jnp.searchsorted(total, bits, side="right", method="scan_unrolled")
+    position = jnp.searchsorted(total, bits, side="right")
     return index[jnp.minimum(position, index.shape[0] - 1)]
 
 

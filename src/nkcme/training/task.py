@@ -18,16 +18,22 @@ class Objective(NamedTuple):
     """One gradient update: a loss, the leaves it moves, its optimiser and when it is applied.
 
     ``loss(model, batch, key)`` returns a scalar; ``trainable(model)`` marks with True the leaves
-    that this objective moves. The update is applied in every ``every``-th step. With a ``window``
-    it is applied only from the window's first step up to, but not including, its second, so that
-    one run can train the parts of a model one after the other.
+    that this objective moves. ``optimizer`` is an optimiser, or a function that makes one of the
+    replica's constant: numbers that differ between tables are then no part of the program. The
+    update is applied in every ``every``-th step. With a ``window`` it is applied only from the
+    window's first step up to, but not including, its second, so that one run can train the parts of
+    a model one after the other.
     """
 
     loss: Callable[[PyTree, PyTree, Array], Array]
     trainable: Callable[[PyTree], PyTree]
-    optimizer: optax.GradientTransformation
+    optimizer: optax.GradientTransformation | Callable[[PyTree], optax.GradientTransformation]
     every: int = 1
     window: tuple[int, int] | None = None
+
+    def optimizer_for(self, constant: PyTree) -> optax.GradientTransformation:
+        """The optimiser of a replica with this constant."""
+        return self.optimizer(constant) if callable(self.optimizer) else self.optimizer
 
 
 class Task(NamedTuple):
@@ -53,7 +59,13 @@ class Task(NamedTuple):
 
 
 def apply_objective(
-    objective: Objective, model: PyTree, opt_state: PyTree, batch: PyTree, key: Array, t: Array
+    objective: Objective,
+    constant: PyTree,
+    model: PyTree,
+    opt_state: PyTree,
+    batch: PyTree,
+    key: Array,
+    t: Array,
 ) -> tuple[PyTree, PyTree, Array]:
     """Apply one objective, if step ``t`` is one of its steps.
 
@@ -65,7 +77,7 @@ def apply_objective(
         loss, gradient = jax.value_and_grad(
             lambda m: objective.loss(eqx.combine(m, still), batch, key)
         )(moving)
-        change, opt_state = objective.optimizer.update(gradient, opt_state, moving)
+        change, opt_state = objective.optimizer_for(constant).update(gradient, opt_state, moving)
         return eqx.combine(optax.apply_updates(moving, change), still), opt_state, loss
 
     if objective.every == 1 and objective.window is None:

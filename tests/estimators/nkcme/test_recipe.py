@@ -83,7 +83,8 @@ def test_damaged_recipes_are_refused(config):
 def test_training_grows_with_the_table(n_rows):
     network, larger = (DEFAULT.location.network(n) for n in (n_rows, 2 * n_rows))
     assert network.stopping.marks[-1] == network.stopping.most <= larger.stopping.most
-    assert network.batch(n_rows) <= max(n_rows // 4, 1)
+    quarters = 4 * network.batch(n_rows) / n_rows
+    assert network.batch(n_rows) == network.batch_size or 0.7 < quarters < 1.42
     leaves = [DEFAULT.location.boosting.n_leaves(n) for n in (n_rows, 2 * n_rows)]
     assert 8 <= leaves[0] <= leaves[1] <= 127
     embedding = DEFAULT.embedding

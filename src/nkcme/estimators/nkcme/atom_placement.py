@@ -17,6 +17,7 @@ from sklearn.cluster import KMeans
 from nkcme.atoms import Atoms
 from nkcme.estimators.nkcme.recipe import EmbeddingRecipe
 from nkcme.estimators.training_data import Encoded
+from nkcme.training.compilation import jit_quickly
 
 #: The names that the parameter ``atoms`` takes.
 PLACEMENTS = ("auto", "grid", "quantile", "learned")
@@ -37,15 +38,15 @@ def place_atoms(
     """
     if data.y.shape[1] > 1:
         clusters = cluster_atoms(data.y, data.weight, n_atoms, data.seed, recipe)
-        return Atoms.points(*(jnp.asarray(array, jnp.float32) for array in clusters))
+        return Atoms.points(*(jax.device_put(array.astype(np.float32)) for array in clusters))
     low, high = closed_range(data.y)
     even = placement == "auto" and not of_residuals
     if even and high - low <= recipe.even_up_to * data.y.std():
         # Not marked as a grid: whether atoms are even depends on the data, and models of several
         # data sets train as one program.
-        return Atoms.points(_grid(low, high, n_atoms).locations)
+        return Atoms.points(_grid(np.float32(low), np.float32(high), n_atoms).locations)
     if placement == "grid":
-        return _grid(low, high, n_atoms)
+        return _grid(np.float32(low), np.float32(high), n_atoms)
     return atoms_at_quantiles(data.y[:, 0], data.weight, n_atoms, recipe)
 
 
@@ -70,8 +71,8 @@ def atom_shapes(placement: str, n_atoms: int, n_outputs: int) -> Atoms:
     return Atoms(locations, spacing, covariances)  # type: ignore[arg-type]
 
 
-def _grid(low: np.ndarray, high: np.ndarray, n_atoms: int) -> Atoms:
-    return Atoms.grid(jnp.float32(low), jnp.float32(high), n_atoms)
+# One small program: JAX would compile each operation alone.
+_grid = jit_quickly(Atoms.grid, static_argnums=2)
 
 
 def closed_range(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +99,7 @@ def atoms_at_quantiles(y: np.ndarray, weight: np.ndarray, n: int, recipe: Embedd
     of_y = recipe.quantile_share
     share = (1.0 - of_y) * even + of_y * np.interp(points, y, below, left=0.0, right=1.0)
     locations = np.interp(np.linspace(0.0, 1.0, n), share, points)
-    return Atoms.points(jnp.asarray(locations[:, None], jnp.float32))
+    return Atoms.points(jax.device_put(locations[:, None].astype(np.float32)))
 
 
 class Clusters(NamedTuple):

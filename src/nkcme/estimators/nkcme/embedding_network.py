@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
@@ -19,6 +20,7 @@ from nkcme.networks import MLP
 from nkcme.objectives import rkhs_loss, sq_loss
 from nkcme.training.loop import Objective, Task
 from nkcme.training.optimizers import Descent
+from nkcme.training.padding import map_blocks
 
 
 class NeuralEmbedding(eqx.Module):
@@ -33,8 +35,16 @@ class NeuralEmbedding(eqx.Module):
 
     @property
     def kernel(self) -> DensityKernel:
-        bandwidth = self.bandwidth_floor + jax.nn.softplus(self.raw_bandwidth)
-        return kernel_class(self.kernel_name)(bandwidth)
+        return kernel_class(self.kernel_name)(self.bandwidth)
+
+    @property
+    def bandwidth(self) -> Array:
+        """The bandwidth, of each member where arrays have a leading axis of members."""
+        return bandwidth_above(self.bandwidth_floor, self.raw_bandwidth)
+
+    def with_inputs(self, n_in: int) -> NeuralEmbedding:
+        """The same for another number of inputs; see `MLP.with_inputs`."""
+        return eqx.tree_at(lambda m: m.network, self, self.network.with_inputs(n_in))
 
     def weights(self, x: Array) -> Array:
         """Weights (n, m) at inputs (n, p), as trained: not yet divided by their sum."""
@@ -42,8 +52,27 @@ class NeuralEmbedding(eqx.Module):
         return outputs if self.components is None else self.components.weights(outputs, self.atoms)
 
 
+# A program of its own, for use outside of others: JAX would compile each operation alone.
+@jax.jit
+def bandwidth_above(floor: Array, raw: Array) -> Array:
+    """The bandwidth for a floor and a raw parameter."""
+    return floor + jax.nn.softplus(raw)
+
+
+class TableValues(NamedTuple):
+    """Numbers that differ between tables. A training program takes them as arrays, so that tables
+    share it."""
+
+    n_in: Any  # inputs; those of the program beyond them are padding
+    bandwidth_floor: Any  # in spacings between atoms
+    weight_decay: Any
+
+
 class Spec(NamedTuple):
-    """The numbers that make a training program; equal specs share one."""
+    """The numbers that make a training program; equal specs share one.
+
+    The weight decays of the optimisers are in units of that of `TableValues`.
+    """
 
     n_in: int
     n_out: int
@@ -54,7 +83,6 @@ class Spec(NamedTuple):
     head: str
     spectral_norm: tuple[int, ...]
     bandwidth: float
-    bandwidth_floor: float  # in spacings between atoms
     bandwidth_update: str
     bandwidth_period: int
     descent: Descent
@@ -65,7 +93,8 @@ class Spec(NamedTuple):
     averaging: float = 0.0
 
 
-def _init(spec: Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
+def _init(spec: Spec, key: Array, constant: tuple[Atoms, TableValues]) -> NeuralEmbedding:
+    atoms, values = constant
     network = MLP(
         spec.n_in,
         3 * spec.n_components or spec.n_atoms,
@@ -74,10 +103,11 @@ def _init(spec: Spec, key: Array, atoms: Atoms) -> NeuralEmbedding:
         head="signed" if spec.n_components else spec.head,
         spectral_norm=spec.spectral_norm,
         key=key,
+        fan_in=values.n_in,
     )
     # The bandwidth starts at floor + softplus(raw) = spec.bandwidth and, where it is fixed, stays
     # there. Few atoms far apart must not push the floor up to it.
-    floor = jnp.minimum(spec.bandwidth_floor * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
+    floor = jnp.minimum(values.bandwidth_floor * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
     bandwidth = jnp.asarray(spec.bandwidth, floor.dtype)
     components = None
     if spec.n_components:
@@ -118,15 +148,16 @@ def make_task(spec: Spec) -> Task:
     def trainable(network: bool, bandwidth: bool, model: NeuralEmbedding) -> NeuralEmbedding:
         """Marks the leaves that an objective updates."""
         nothing = jax.tree.map(lambda _: False, model)
-        of_network = model.network.trainable() if network else nothing.network
+        in_network = model.network.trainable() if network else nothing.network
         marks = eqx.tree_at(
-            lambda m: (m.network, m.raw_bandwidth), nothing, (of_network, bandwidth)
+            lambda m: (m.network, m.raw_bandwidth), nothing, (in_network, bandwidth)
         )
         if spec.learns_atoms and network:
             marks = eqx.tree_at(lambda m: m.atoms.locations, marks, True)
         return marks
 
-    network_optimizer = spec.descent.optimizer()
+    def of_network(constant: tuple[Atoms, TableValues]) -> optax.GradientTransformation:
+        return spec.descent.optimizer(constant[1].weight_decay)
 
     def label(model: NeuralEmbedding) -> NeuralEmbedding:
         """Which optimiser updates which leaf. Atoms go with the bandwidth: weight decay would pull
@@ -137,11 +168,14 @@ def make_task(spec: Spec) -> Task:
             labels = eqx.tree_at(lambda m: m.atoms.locations, labels, "bandwidth")
         return labels
 
-    joint = network_optimizer
-    if spec.bandwidth_descent != spec.descent:
-        joint = optax.multi_transform(
-            {"network": network_optimizer, "bandwidth": spec.bandwidth_descent.optimizer()}, label
+    def joint(constant: tuple[Atoms, TableValues]) -> optax.GradientTransformation:
+        if spec.bandwidth_descent == spec.descent:
+            return of_network(constant)
+        of_bandwidth = spec.bandwidth_descent.optimizer(constant[1].weight_decay)
+        return optax.multi_transform(
+            {"network": of_network(constant), "bandwidth": of_bandwidth}, label
         )
+
     # In iterative optimisation the bandwidth takes one step every `bandwidth_period` steps.
     periodic = spec.bandwidth_descent._replace(
         n_steps=spec.descent.n_steps // spec.bandwidth_period
@@ -149,20 +183,20 @@ def make_task(spec: Spec) -> Task:
     objectives = {
         "joint": (Objective(partial(loss, rkhs_loss), partial(trainable, True, True), joint),),
         "fixed": (
-            Objective(partial(loss, rkhs_loss), partial(trainable, True, False), network_optimizer),
+            Objective(partial(loss, rkhs_loss), partial(trainable, True, False), of_network),
         ),
         "iterative": (
-            Objective(partial(loss, rkhs_loss), partial(trainable, True, False), network_optimizer),
+            Objective(partial(loss, rkhs_loss), partial(trainable, True, False), of_network),
             Objective(
                 partial(loss, sq_loss),
                 partial(trainable, False, True),
-                periodic.optimizer(),
+                lambda constant: periodic.optimizer(constant[1].weight_decay),
                 spec.bandwidth_period,
             ),
         ),
     }
     by_likelihood = (
-        Objective(negative_log_likelihood, partial(trainable, True, False), network_optimizer),
+        Objective(negative_log_likelihood, partial(trainable, True, False), of_network),
     )
     return Task(
         init=partial(_init, spec),
@@ -191,3 +225,8 @@ def energy_score(weights: Array, eta: Array, y: Array) -> Array:
     to_y = jnp.linalg.norm(y[:, None] - eta[None], axis=-1)
     between = jnp.linalg.norm(eta[:, None] - eta[None], axis=-1)
     return jnp.sum(w * to_y, axis=1) - 0.5 * jnp.sum((w @ between) * w, axis=1)
+
+
+def energy_scores(weights: np.ndarray, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`energy_score` for any number of rows, by programs for few."""
+    return map_blocks(lambda w, y: energy_score(w, eta, y), weights, y)

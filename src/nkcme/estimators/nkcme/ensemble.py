@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +13,6 @@ import numpy as np
 from jax import Array
 
 from nkcme.atoms import Atoms
-from nkcme.distributions.blocks import map_rows
 from nkcme.distributions.embedding import Embedding
 from nkcme.errors import NkcmeError
 from nkcme.estimators.base import TrainingInterrupted
@@ -22,20 +21,22 @@ from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import (
     NeuralEmbedding,
     Spec,
-    energy_score,
+    TableValues,
+    energy_scores,
     make_task,
 )
 from nkcme.estimators.nkcme.folds import Folds, HeldOut
 from nkcme.estimators.nkcme.recipe import EmbeddingRecipe, StoppingRecipe
 from nkcme.estimators.replica_training import (
     Fitted,
+    Program,
     Replica,
     Run,
     TrainingOptions,
     train_replicas,
 )
 from nkcme.estimators.training_data import Encoded
-from nkcme.training.padding import pad_rows
+from nkcme.training.padding import map_blocks, pad_to, padded_width
 
 
 class Ensemble(NamedTuple):
@@ -50,7 +51,7 @@ class Ensemble(NamedTuple):
     @property
     def atoms(self) -> np.ndarray:
         """The atoms (m, d) that all members share."""
-        return np.asarray(self.members.atoms.locations[0])
+        return np.asarray(self.members.atoms.locations)[0]
 
     @property
     def kernel(self) -> str:
@@ -60,31 +61,35 @@ class Ensemble(NamedTuple):
     @property
     def bandwidth(self) -> float:
         """The geometric mean of the members' bandwidths."""
-        each = jax.vmap(lambda member: member.kernel.bandwidth)(self.members)
-        values = np.asarray(each, np.float64)
+        values = np.asarray(self.members.bandwidth, np.float64)
         return float(np.exp(np.mean(np.log(values)))) if len(values) > 1 else float(values[0])
 
     def weights(self, x: np.ndarray) -> np.ndarray:
         """The mean (n, m) of the members' weights: a mean of embeddings with the same atoms."""
-        return np.asarray(_mean_weights(self.members, pad_rows(x)))[: len(x)]
+        members, x = self._padded(x)
+        return map_blocks(partial(_mean_weights, members), x)
 
     def each_weights(self, x: np.ndarray) -> np.ndarray:
         """The weights (n_members, n, m) of each member."""
-        return np.asarray(_each_weights(self.members, pad_rows(x)))[:, : len(x)]
+        members, x = self._padded(x)
+        everywhere = np.broadcast_to(x, (self.n_members, *x.shape))
+        return map_blocks(partial(_own_weights, members), everywhere, axis=1)
 
     def spread(self, x: np.ndarray) -> np.ndarray:
         """The variance (n,) between the means that members predict for one output."""
-        means = np.asarray(_each_mean(self.members, pad_rows(x)), np.float64)[:, : len(x)]
+        weights = self.each_weights(x)
+        means = (weights @ self.atoms[:, 0] / weights.sum(axis=-1)).astype(np.float64)
         return means.var(axis=0, ddof=1) if len(means) > 1 else np.zeros(len(x))
 
     def out_of_fold_weights(self, x: np.ndarray, folds: Folds) -> np.ndarray:
         """The weights (n_repeats, n, m) of each row by the members that did not train on it."""
+        members, _ = self._padded(x)
+        return HeldOut.of(x, folds).predict(_own_weights, members)
 
-        def predict(member: int, rows: np.ndarray) -> np.ndarray:
-            alone = jax.tree.map(lambda leaf: leaf[member : member + 1], self.members)
-            return Ensemble(alone).weights(x[rows])
-
-        return folds.out_of_fold(predict)
+    def _padded(self, x: np.ndarray) -> tuple[NeuralEmbedding, np.ndarray]:
+        """The members and their inputs (n, p) with the width of compiled programs."""
+        width = padded_width(x.shape[1])
+        return self.members.with_inputs(width), pad_to(x, width, axis=1)
 
     def embedding(
         self, weights: np.ndarray, location: Any, scale: Any, reading: str, **law: Any
@@ -107,20 +112,8 @@ class Ensemble(NamedTuple):
 
 @jax.jit
 def _mean_weights(members: NeuralEmbedding, x: Array) -> Array:
-    return jnp.mean(_each_weights(members, x), axis=0)
-
-
-@jax.jit
-def _each_weights(members: NeuralEmbedding, x: Array) -> Array:
     with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
-        return jax.vmap(lambda member: member.weights(x))(members)
-
-
-@jax.jit
-def _each_mean(members: NeuralEmbedding, x: Array) -> Array:
-    weights = _each_weights(members, x)
-    locations = members.atoms.locations[:, None, :, 0]
-    return jnp.sum(weights * locations, axis=-1) / jnp.sum(weights, axis=-1)
+        return jnp.mean(jax.vmap(lambda member: member.weights(x))(members), axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +147,9 @@ class EnsembleFit:
     @classmethod
     def of(cls, candidate: Candidate, members: Sequence[Fitted]) -> EnsembleFit:
         """The trained members of one data set as one ensemble."""
-        models = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(one.model for one in members))
+        # By NumPy: JAX would compile programs to stack them.
+        models = jax.tree.map(lambda *leaves: np.stack(leaves), *(one.model for one in members))
+        models = jax.device_put(models.with_inputs(candidate.training_data.x.shape[1]))
         histories = [one.history for one in members]
         history = {name: np.mean([h[name] for h in histories], axis=0) for name in histories[0]}
         history["step"] = histories[0]["step"]
@@ -166,6 +161,7 @@ class EnsembleTraining(NamedTuple):
     """How ensembles are trained: the network, the atoms, the minibatches."""
 
     spec: Callable[[int, int, int, int], Spec]  # by inputs, outputs, steps and rows
+    values: Callable[[int, int, int], TableValues]  # by inputs, outputs and rows
     options: TrainingOptions
     placement: str
     n_atoms: int
@@ -198,15 +194,20 @@ class EnsembleTraining(NamedTuple):
         if self.placement == "learned" and datasets[0].y.shape[1] == 1:
             atoms = self._learned_atoms(datasets, atoms, run)
         replicas = [replica for of_data in members for replica in of_data]
-        task = lambda *sizes: make_task(self.spec(*sizes))  # noqa: E731
         judge = _Judge.of(candidates, self.recipe.stopping, to_beat) if self.options.marks else None
         trained = iter(
-            train_replicas(datasets, replicas, task, atoms, self.options, run, judge=judge)
+            train_replicas(datasets, replicas, self._program, atoms, self.options, run, judge=judge)
         )
         return [
             EnsembleFit.of(candidate, [next(trained) for _ in of_data])
             for of_data, candidate in zip(members, candidates, strict=True)
         ]
+
+    def _program(self, n_in: int, n_out: int, n_steps: int, n_rows: int, **changes: Any) -> Program:
+        """What trains the members; ``changes`` are those of the spec."""
+        width = padded_width(n_in)
+        spec = self.spec(width, n_out, n_steps, n_rows)._replace(**changes)
+        return Program(make_task(spec), width, self.values(n_in, n_out, n_rows))
 
     def _members(self, number: int, candidate: Candidate) -> list[Replica]:
         """The replicas of data set ``number``."""
@@ -226,9 +227,7 @@ class EnsembleTraining(NamedTuple):
         fitted = train_replicas(
             datasets,
             [Replica(i, None, data.seed) for i, data in enumerate(datasets)],
-            lambda *sizes: make_task(
-                self.spec(*sizes)._replace(learns_atoms=True, n_components=0, averaging=0.0)
-            ),
+            partial(self._program, learns_atoms=True, n_components=0, averaging=0.0),
             start,
             self.options._replace(marks=()),
             Run(run.verbose),
@@ -284,14 +283,8 @@ class _Judge:
         for number, rows in enumerate(self.held_out):
             own = self.members == number
             of_data = jax.tree.map(lambda leaf: leaf[own], models)  # noqa: B023
-            weights = rows.gather(_own_weights(of_data, rows.x)).sum(axis=0)
-            atoms = np.asarray(of_data.atoms.locations[0])
-            each = map_rows(
-                lambda w, y: np.asarray(energy_score(w, atoms, y)),  # noqa: B023
-                weights,
-                self.y[number],
-                block_rows=_JUDGED_ROWS,
-            )
+            weights = rows.predict(_own_weights, of_data).sum(axis=0)
+            each = energy_scores(weights, of_data.atoms.locations[0], self.y[number])
             scores[own] = np.average(each, weights=self.weight[number])
         return self.stopping.judged(scores, best, done, self.to_beat)
 

@@ -22,7 +22,8 @@ def ensemble_training(
     options = model._options()._replace(n_steps=partial(parameters.count_steps, model, head))
     spec = partial(model._spec_with, head)
     n_atoms = model.n_atoms or recipe.count_atoms(datasets[0].y.shape[1])
-    training = EnsembleTraining(spec, options, model.atoms, n_atoms, n_repeats, recipe)
+    values = partial(parameters.table_values, model)
+    training = EnsembleTraining(spec, values, options, model.atoms, n_atoms, n_repeats, recipe)
     if not open_ended:
         return training
     return training._replace(

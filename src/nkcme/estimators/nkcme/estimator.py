@@ -21,7 +21,7 @@ from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.location_fitting import fit_location_models
 from nkcme.estimators.nkcme.prediction import PredictingEstimator
 from nkcme.estimators.nkcme.recipe import DEFAULT, Recipe
-from nkcme.estimators.nkcme.selection import FIXED, LOCATED, select
+from nkcme.estimators.nkcme.selection import FIXED, LOCATED, SCALED, select
 from nkcme.estimators.nkcme.support_detection import support_of
 from nkcme.estimators.nkcme.training_defaults import WithTrainingDefaults
 from nkcme.estimators.nkcme.transform_choice import transform_of
@@ -76,8 +76,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         its size. Predictions are in units of y either way. "auto": the logarithm where y is
         positive, neither whole numbers nor few values, and quick models of log y have a clearly
         better CRPS in cross-validation, but never with ``center="none"``; ``transform_`` says what
-        was chosen. "log" needs y above zero, one output, weights on the simplex and the reading as
-        law.
+        was chosen. "log" needs y above zero, one output, and weights on the simplex read as law.
     n_members : int or None
         The number of networks that are averaged; with cross-fitting, the number of repeats, each
         with five networks. None: chosen from the number of rows.
@@ -172,8 +171,9 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
     n_atoms_, n_members_, n_steps_ : int
         Atoms, networks that are averaged, and steps trained.
     history_ : dict of arrays
-        ``step``, ``loss``, ``bandwidth`` and, with held-out rows, ``validation``; one entry per
-        chunk.
+        ``step``, ``loss``, ``bandwidth`` and, with held-out rows, ``validation``, by chunk.
+    fit_seconds_ : dict of float
+        How long `fit` took, in ``total`` and for ``compilation``. A loaded model has none.
     n_features_in_, feature_names_in_, n_outputs_
         As in all scikit-learn estimators.
 
@@ -299,14 +299,8 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
             fits = training.fit(candidates, run.group(LOCATED))
             if parameters.has_center(self, "auto") and not any(fit.interrupted for fit in fits):
                 head = parameters.head_of_fixed_atoms(self, n_outputs)
-                by_name = {FIXED: ensemble_training(self, head, datasets, n_repeats, open_ended)}
-                fits = select(
-                    fits,
-                    recipe,
-                    lambda chosen, name, to_beat: by_name.get(name, training).fit(
-                        chosen, run.group(name), to_beat
-                    ),
-                )
+                of_fixed = ensemble_training(self, head, datasets, n_repeats, open_ended)
+                fits = select(fits, recipe, {FIXED: of_fixed, SCALED: training}, run)
         if not calibrated:
             return [TrainedModel(fit, Law(*fit.candidate.data.target)) for fit in fits]
         must = parameters.must_calibrate(self.recalibrate)
@@ -326,7 +320,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         return self._spec_with(self.head, n_in, n_out, n_steps, n_rows)
 
     def _spec_with(self, head: str, n_in: int, n_out: int, n_steps: int, n_rows: int) -> Spec:
-        return parameters.make_spec(self, head, self._descent(n_steps), n_in, n_out, n_rows)
+        return parameters.make_spec(self, head, self._descent(n_steps), n_in, n_out)
 
     _task = staticmethod(make_task)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import jax
 import numpy as np
 
 from nkcme.distributions.atom_covariances import need_covariances
@@ -16,7 +17,7 @@ from nkcme.distributions.transforms import NONE
 from nkcme.errors import ModelFileError
 from nkcme.estimators.gradient_trained import GradientTrainedEstimator
 from nkcme.estimators.nkcme.atom_placement import atom_shapes
-from nkcme.estimators.nkcme.embedding_network import NeuralEmbedding, Spec
+from nkcme.estimators.nkcme.embedding_network import NeuralEmbedding, Spec, TableValues
 from nkcme.estimators.nkcme.ensemble import Ensemble
 from nkcme.estimators.nkcme.file_contents import (
     law_arrays_of,
@@ -125,7 +126,9 @@ class StoredEstimator(GradientTrainedEstimator):
         return (count_in_file(config, "n_members", 1),)
 
     def _constant_shape(self, spec: Spec) -> Any:
-        return atom_shapes(self.atoms, spec.n_atoms, spec.n_out)
+        number = jax.ShapeDtypeStruct((), np.float32)
+        values = TableValues(*[number] * len(TableValues._fields))
+        return atom_shapes(self.atoms, spec.n_atoms, spec.n_out), values
 
     def _spec_of_file(self, config: dict[str, Any]) -> Spec:
         # The first version had the number of atoms among its parameters.

@@ -8,13 +8,14 @@ they are made as for a new row. For rows that are really new, all members are av
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nkcme.estimators.nkcme.law_recipe import LawRecipe
 from nkcme.estimators.training_data import Encoded
-from nkcme.training.padding import eighth_larger
+from nkcme.training.padding import map_blocks, padded_width
 
 
 class Folds(NamedTuple):
@@ -74,7 +75,7 @@ class Folds(NamedTuple):
 class HeldOut(NamedTuple):
     """The rows that each member does not train on, for one call of a program for all members."""
 
-    x: np.ndarray  # (n_members, longest, p), padded with zeros
+    x: np.ndarray  # (n_members, longest, width), padded with zeros
     rows: list[np.ndarray]  # the number of each row, per member
     n_repeats: int
 
@@ -84,16 +85,19 @@ class HeldOut(NamedTuple):
         wanted = np.ones(len(x), bool) if chosen is None else np.isin(np.arange(len(x)), chosen)
         rows = [folds.held_out_rows(member) for member in range(folds.n_members)]
         rows = [own[wanted[own]] for own in rows]
-        longest = eighth_larger(max(map(len, rows)))
-        padded = np.zeros((len(rows), longest, x.shape[1]), x.dtype)
+        longest, width = max(map(len, rows)), padded_width(x.shape[1])
+        padded = np.zeros((len(rows), longest, width), x.dtype)
         for member, own in enumerate(rows):
-            padded[member, : len(own)] = x[own]
+            padded[member, : len(own), : x.shape[1]] = x[own]
         return cls(padded, rows, folds.n_repeats)
 
-    def gather(self, predicted: Any) -> np.ndarray:
-        """Out-of-fold predictions (n_repeats, n, ...) from those of the members, (n_members,
-        longest, ...), in the order of the rows."""
-        predicted = np.asarray(predicted)
+    def predict(self, program: Callable[[Any, np.ndarray], Any], models: Any) -> np.ndarray:
+        """Out-of-fold predictions (n_repeats, n, ...), in the order of the rows.
+
+        ``program(models, x)`` gives those of each member (n_members, n, ...) at rows of its own;
+        the models have as many inputs as ``x`` here.
+        """
+        predicted = map_blocks(partial(program, models), self.x, axis=1)
         n_folds = len(self.rows) // self.n_repeats
         of_repeat = []
         for first in range(0, len(self.rows), n_folds):

@@ -16,13 +16,13 @@ from jax import Array
 from nkcme.errors import ModelFileError
 from nkcme.estimators.nkcme.folds import Folds, HeldOut
 from nkcme.estimators.nkcme.recipe import NetworkRecipe
-from nkcme.estimators.replica_training import Run, seed_keys
+from nkcme.estimators.replica_training import Run
 from nkcme.estimators.training_data import Encoded
 from nkcme.networks import MLP
 from nkcme.training.loop import Judge, Objective, Plan, Rows, Task, Trained, train
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
-from nkcme.training.optimizers import Descent
-from nkcme.training.padding import pad_rows
+from nkcme.training.optimizers import FALLING, Descent
+from nkcme.training.padding import map_blocks, pad_to, padded_width
 from nkcme.training.replicas import where_replicas
 
 PyTree = Any
@@ -49,7 +49,9 @@ class Networks(NamedTuple):
 
     def members(self, x: np.ndarray) -> np.ndarray:
         """The predictions of each member at encoded inputs, (n_members, n, d)."""
-        return np.asarray(_each_member(self.models, pad_rows(x)))[:, : len(x)]
+        width = padded_width(x.shape[1])
+        compute = partial(_each_member, self.models.with_inputs(width))
+        return map_blocks(compute, pad_to(x, width, axis=1), out_axis=1)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return named_arrays(self.models)
@@ -62,7 +64,7 @@ class Networks(NamedTuple):
             raise ModelFileError("the networks of the location model in the file are not complete")
         hidden = tuple(width for _, width in biases[:-1])
         init = partial(_init, n_in, n_out, hidden)
-        skeleton = eqx.filter_eval_shape(init, jax.random.key(0), ())
+        skeleton = eqx.filter_eval_shape(init, jax.random.key(0), None)
         return cls(tree_from_model_file(skeleton, arrays, leading=(biases[0][0],)))
 
 
@@ -105,14 +107,17 @@ def fit_networks(
     if precise.any() and not interrupted:
         refined = fitting.refine(models, trained.n_steps, run.group("location-refined"))
         better = (fitting.errors(refined.models) < errors)[fitting.members]
-        models = where_replicas(jnp.asarray(better), refined.models, models)
+        models = where_replicas(better, refined.models, models)
         interrupted = refined.interrupted
     return fitting.result(models), interrupted
 
 
 @dataclass(frozen=True, eq=False)
 class _Fitting:
-    """The networks of all members of all data sets, which train side by side."""
+    """The networks of all members of all data sets, which train side by side.
+
+    Their inputs are padded; only the networks of a `result` have the inputs of the table.
+    """
 
     recipe: NetworkRecipe
     datasets: Sequence[Encoded]
@@ -138,15 +143,17 @@ class _Fitting:
 
     def result(self, models: MLP) -> list[tuple[Networks, np.ndarray]]:
         """The networks of each data set with their out-of-fold predictions."""
-        return [
-            (Networks(own), rows.gather(_each_own(own, rows.x)))
-            for own, rows in zip(self._of_each(models), self._held_out, strict=True)
-        ]
+        each = self._of_each(models.with_inputs(self._n_in))
+        networks = (Networks(jax.device_put(own)) for own in each)
+        return list(zip(networks, self._out_of_fold(models), strict=True))
 
     def errors(self, models: MLP) -> np.ndarray:
         """The error of each data set."""
-        predicted = (out_of_fold for _, out_of_fold in self.result(models))
-        return np.array([self.error(i, own) for i, own in enumerate(predicted)])
+        return np.array([self.error(i, own) for i, own in enumerate(self._out_of_fold(models))])
+
+    def _out_of_fold(self, models: MLP) -> list[np.ndarray]:
+        pairs = zip(self._of_each(models), self._held_out, strict=True)
+        return [rows.predict(_each_own, own) for own, rows in pairs]
 
     def train(self, to_beat: Callable[[int], float], run: Run) -> Trained:
         """Train from random parameters at a constant rate, as long as it helps."""
@@ -162,39 +169,43 @@ class _Fitting:
 
         marks, least_gain = stopping.marks, stopping.least_gain
         plan = Plan(stopping.most, self._batch, patience=1, marks=marks, least_gain=least_gain)
-        descent = self._descent("constant", 0)
-        task = _task(self._training(descent, self.recipe.averaging))
-        return self._run(task, (), plan, judge, run)
+        fan_in = np.full(len(members), self._n_in, np.float32)
+        return self._run(_task(self._training), fan_in, plan, judge, run)
 
     def refine(self, models: MLP, n_steps: int, run: Run) -> Trained:
         """Train these models further, with a rate that falls to zero."""
         n_steps = max(int(self.recipe.refining * n_steps), 1)
-        task = _task(self._training(self._descent("cosine", n_steps), 0.0))
-        task = task._replace(init=lambda key, model: model)
-        return self._run(task, models, Plan(n_steps, self._batch), None, run)
+        plan = Plan(n_steps, self._batch, self.recipe.stopping.first)
+        constants = models, np.full(len(self.members), n_steps, np.float32)
+        return self._run(_refining_task(self._training), constants, plan, None, run)
 
     @property
     def _batch(self) -> int:
         return self.recipe.batch(int(np.mean([data.n_rows for data in self.datasets])))
 
-    def _descent(self, schedule: str, n_steps: int) -> Descent:
-        recipe = self.recipe
-        return Descent(recipe.learning_rate, recipe.weight_decay, recipe.beta2, schedule, n_steps)
+    @property
+    def _n_in(self) -> int:
+        return self.datasets[0].x.shape[1]
 
-    def _training(self, descent: Descent, averaging: float) -> _Training:
-        n_in, n_out = self.datasets[0].x.shape[1], self.datasets[0].y.shape[1]
-        return _Training(n_in, n_out, self.recipe.hidden, descent, averaging)
+    @property
+    def _training(self) -> _Training:
+        recipe, n_out = self.recipe, self.datasets[0].y.shape[1]
+        descent = Descent(recipe.learning_rate, recipe.weight_decay, recipe.beta2, "constant", 0)
+        width = padded_width(self._n_in)
+        return _Training(width, n_out, recipe.hidden, descent, recipe.averaging)
 
     def _run(
         self, task: Task, constants: PyTree, plan: Plan, judge: Judge | None, run: Run
     ) -> Trained:
-        columns = (np.concatenate([getattr(d, name) for d in self.datasets]) for name in "xy")
+        width = padded_width(self._n_in)
+        x = np.concatenate([pad_to(data.x, width, axis=1) for data in self.datasets])
+        y = np.concatenate([data.y for data in self.datasets])
         n_members = [of_data.n_members for of_data in self.folds]
         with run.progress_bar(plan.n_steps) as bar:
             return train(
                 task,
                 constants,
-                tuple(columns),
+                (x, y),
                 _rows(self.datasets, self.folds),
                 plan,
                 _keys([data.seed for data in self.datasets], n_members),
@@ -217,17 +228,14 @@ def _rows(datasets: Sequence[Encoded], folds: Sequence[Folds]) -> Rows:
     return Rows.of(rows, weights)
 
 
-_member_keys = jax.jit(jax.vmap(jax.random.fold_in))
-
-
-def _keys(seeds: Sequence[int], n_members: Sequence[int]) -> Array:
-    """A key for each member of each data set."""
-    of_data = seed_keys(np.repeat(np.array(seeds, np.uint32), n_members))
-    return _member_keys(of_data, np.concatenate([np.arange(n) for n in n_members]))
+def _keys(seeds: Sequence[int], n_members: Sequence[int]) -> np.ndarray:
+    """The data (n, 2) of a random key for each member of each data set."""
+    numbered = [(seed, j) for seed, n in zip(seeds, n_members, strict=True) for j in range(n)]
+    return np.stack([np.random.SeedSequence(one).generate_state(2) for one in numbered])
 
 
 class _Training(NamedTuple):
-    """What makes a training program; equal ones share it."""
+    """What makes a training program; equal ones share it. Inputs are padded to ``n_in``."""
 
     n_in: int
     n_out: int
@@ -238,17 +246,31 @@ class _Training(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _task(training: _Training) -> Task:
-    def loss(model: MLP, batch: tuple[Array, Array], _: Array) -> Array:
-        x, y = batch
-        return jnp.mean(jnp.sum(jnp.square(jax.vmap(model)(x) - y), axis=1))
-
-    objective = Objective(loss, lambda model: model.trainable(), training.descent.optimizer())
+    """Training from random parameters; the constant of a replica is its number of inputs."""
+    objective = Objective(_loss, lambda model: model.trainable(), training.descent.optimizer())
     init = partial(_init, training.n_in, training.n_out, training.hidden)
     return Task(init=init, objectives=(objective,), averaging=training.averaging)
 
 
-def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Array, _: PyTree) -> MLP:
-    return MLP(n_in, n_out, hidden, activation=_ACTIVATION, head="signed", key=key)
+@lru_cache(maxsize=64)
+def _refining_task(training: _Training) -> Task:
+    """Further training; the constant of a replica is its model and the number of steps."""
+    falling = training.descent._replace(schedule=FALLING)
+    objective = Objective(
+        _loss,
+        lambda model: model.trainable(),
+        lambda constant: falling.optimizer(n_steps=constant[1]),
+    )
+    return Task(init=lambda key, constant: constant[0], objectives=(objective,))
+
+
+def _loss(model: MLP, batch: tuple[Array, Array], _: Array) -> Array:
+    x, y = batch
+    return jnp.mean(jnp.sum(jnp.square(jax.vmap(model)(x) - y), axis=1))
+
+
+def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Array, fan_in: Array | None) -> MLP:
+    return MLP(n_in, n_out, hidden, activation=_ACTIVATION, head="signed", key=key, fan_in=fan_in)
 
 
 @jax.jit

@@ -89,8 +89,9 @@ class NetworkRecipe(Constants):
         return self.below_rows is None or n_rows < self.below_rows
 
     def batch(self, n_rows: int) -> int:
-        """The minibatch for a table of ``n_rows``."""
-        return min(self.batch_size, max(n_rows // 4, 1))
+        """The minibatch for a table of ``n_rows``: below ``batch_size`` the power of two that is
+        closest to a quarter of them, so that small tables share a few programs."""
+        return min(self.batch_size, 2 ** round(np.log2(max(n_rows / 4, 1))))
 
 
 #: Networks by the size of the table. How long they train is decided by the rows held out: tables of

@@ -13,7 +13,7 @@ from nkcme.distributions.transforms import LOG, TRANSFORMS
 from nkcme.errors import NkcmeError
 from nkcme.estimators.nkcme.atom_placement import PLACEMENTS
 from nkcme.estimators.nkcme.components import COMPONENTS
-from nkcme.estimators.nkcme.embedding_network import Spec
+from nkcme.estimators.nkcme.embedding_network import Spec, TableValues
 from nkcme.estimators.nkcme.law import reading_of
 from nkcme.estimators.nkcme.location_fitting import check_center
 from nkcme.estimators.nkcme.recipe import EmbeddingRecipe, Recipe
@@ -173,15 +173,20 @@ def count_steps(model: NKCME, head: str, n_rows: int) -> int:
     return (recipe.components.steps if head == COMPONENTS else recipe.steps)(n_rows)
 
 
-def make_spec(
-    model: NKCME, head: str, descent: Descent, n_in: int, n_out: int, n_rows: int
-) -> Spec:
-    """The training program of a network of weights with this head."""
-    recipe, floor = model._recipe.embedding, model.bandwidth_floor
-    if model.weight_decay is None:
-        descent = descent._replace(weight_decay=recipe.weight_decay(n_rows, n_in, n_out))
+def table_values(model: NKCME, n_in: int, n_out: int, n_rows: int) -> TableValues:
+    """What a training program takes from the size of the table."""
+    recipe, floor, decay = model._recipe.embedding, model.bandwidth_floor, model.weight_decay
+    if decay is None:
+        decay = recipe.weight_decay(n_rows, n_in, n_out)
     if floor is None:
         floor = recipe.bandwidth_floor(n_rows)
+    return TableValues(n_in, max(float(floor), recipe.least_bandwidth), decay)
+
+
+def make_spec(model: NKCME, head: str, descent: Descent, n_in: int, n_out: int) -> Spec:
+    """The training program of a network of weights with this head."""
+    recipe = model._recipe.embedding
+    descent = descent._replace(weight_decay=1.0)  # of that of the table
     # The paper's single rate decays the bandwidth too. With its own rate it is not decayed: decay
     # would pull it to softplus(0), whatever the data.
     of_bandwidth = descent
@@ -198,7 +203,6 @@ def make_spec(
         head="simplex" if head == COMPONENTS else head,
         spectral_norm=tuple(int(i) for i in model.spectral_norm),
         bandwidth=float(model.bandwidth) * n_out**0.5,  # as distances grow
-        bandwidth_floor=max(float(floor), recipe.least_bandwidth),
         bandwidth_update=model.bandwidth_update,
         bandwidth_period=int(model.bandwidth_period),
         descent=descent,

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nkcme.distributions.blocks import map_rows
 from nkcme.errors import TrainingError
 from nkcme.estimators.nkcme.candidate import Candidate
-from nkcme.estimators.nkcme.embedding_network import energy_score
-from nkcme.estimators.nkcme.ensemble import EnsembleFit
+from nkcme.estimators.nkcme.embedding_network import energy_scores
+from nkcme.estimators.nkcme.ensemble import EnsembleFit, EnsembleTraining
 from nkcme.estimators.nkcme.location_fitting import with_scale
 from nkcme.estimators.nkcme.recipe import Recipe
-
-#: Rows that are scored together.
-_BLOCK_ROWS = 1 << 14
+from nkcme.estimators.replica_training import Run
 
 #: The names of candidates, the simplest first.
 FIXED, LOCATED, SCALED = "fixed", "located", "scaled"
@@ -47,7 +44,8 @@ def alternatives(candidate: Candidate, recipe: Recipe) -> dict[str, Candidate]:
 def select(
     located: Sequence[EnsembleFit],
     recipe: Recipe,
-    fit: Callable[[Sequence[Candidate], str, Sequence[float] | None], list[EnsembleFit]],
+    training: Mapping[str, EnsembleTraining],
+    run: Run,
 ) -> list[EnsembleFit]:
     """The best candidate of each data set by its out-of-fold energy score.
 
@@ -58,9 +56,9 @@ def select(
     located : sequence of EnsembleFit
         Ensembles around location models, one per data set.
     recipe : Recipe
-    fit : callable
-        ``fit(candidates, name, to_beat)`` fits an ensemble to each of several candidates; those
-        that will not come below the scores ``to_beat`` may be left half trained.
+    training : mapping of str to EnsembleTraining
+        How the other candidates are trained, by their names.
+    run : Run
     """
     options = [alternatives(one.candidate, recipe) for one in located]
     fits = [{LOCATED: one} for one in located]
@@ -72,7 +70,8 @@ def select(
             to_beat = None
             if name == FIXED:  # its score has the unit of standardised y, that of others their own
                 to_beat = [_to_beat(located[i], options[i]) for i in compared]
-            fitted = fit([options[i][name] for i in compared], name, to_beat)
+            chosen = [options[i][name] for i in compared]
+            fitted = training[name].fit(chosen, run.group(name), to_beat)
         except TrainingError as error:  # the table can be predicted without this candidate
             warnings.warn(f"a candidate is left out, {name} atoms: {error}", stacklevel=2)
             continue
@@ -115,10 +114,7 @@ def out_of_fold_scores(fit: EnsembleFit) -> np.ndarray:
     if location is not None:
         unit, of_row = location.unit(), location.relative_scale[:, 0]
     y = unit * data.y
-    atoms = unit * fit.ensemble.atoms
-    return of_row * map_rows(
-        lambda w, y: np.asarray(energy_score(w, atoms, y)), weights, y, block_rows=_BLOCK_ROWS
-    )
+    return of_row * energy_scores(weights, unit * fit.ensemble.atoms, y)
 
 
 def _to_beat(located: EnsembleFit, options: dict[str, Candidate]) -> float:

@@ -1,0 +1,102 @@
+"""Minibatches of a table: drawn and gathered by small programs, apart from the training program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from nkcme.training.chunks import equal_chunks, near_divisor
+from nkcme.training.compilation import jit_tersely
+from nkcme.training.padding import eighth_larger, pad_to, power_of_two
+from nkcme.training.rows import Rows, drawn_rows
+
+PyTree = Any
+
+#: Tables up to this number of rows are padded to it and share all programs.
+_MOST_ROWS = 1 << 15
+
+#: The row numbers of all replicas of a group, below which that padding takes little memory.
+_MOST_NUMBERS = 1 << 20
+
+#: The bytes of minibatches that are gathered together.
+_MAX_GATHERED = 1 << 27
+
+#: The numbers of 32 bits in a block of the random generator.
+_WORDS = 8
+
+
+def device_rows(rows: Rows, group: slice) -> Rows:
+    """The rows of a group of replicas, on the device."""
+    own = [np.asarray(leaf)[group] for leaf in rows]
+    fitting = power_of_two(_MOST_NUMBERS // len(own[0]) + 1) // 2
+    least = max(min(fitting, _MOST_ROWS), 256)
+    return Rows(*(jax.device_put(_padded(leaf, 1, least)) for leaf in own))
+
+
+class Minibatches:
+    """The minibatches of some steps.
+
+    A training program that gets them sees nothing of the table, so tables of any number of rows
+    share it, and the compiler's cache on disk has it from the first table on.
+    """
+
+    def __init__(self, table: PyTree, batch_size: int):
+        self.table = jax.device_put(jax.tree.map(lambda leaf: _padded(leaf, 0, _MOST_ROWS), table))
+        self.batch_size = batch_size
+
+    def pieces(self, length: int, n_replicas: int) -> list[int]:
+        """The numbers of steps, ``length`` in total, whose minibatches fit into memory at once."""
+        of_row = sum(leaf.nbytes // max(len(leaf), 1) for leaf in jax.tree.leaves(self.table))
+        of_step = n_replicas * self.batch_size * (of_row + 4)  # four for its random number
+        return equal_chunks(length, near_divisor(length, max(_MAX_GATHERED // of_step, 1)), 0)
+
+    def of_steps(
+        self, length: int, key_data: np.ndarray, rows: Rows, start: int
+    ) -> tuple[PyTree, np.ndarray]:
+        """Minibatches (length, replicas, batch_size, ...) and key data (length, replicas, 2)."""
+        keys, bits = random_words(key_data, start, length, self.batch_size)
+        return _gathered(self.table, rows, bits), keys
+
+    def shapes(self, length: int, rows: Rows) -> tuple[PyTree, Any]:
+        """The shapes of `of_steps`."""
+        size = (length, len(rows.index))
+        bits, keys = (jax.ShapeDtypeStruct((*size, n), np.uint32) for n in (self.batch_size, 2))
+        return _gathered.eval_shape(self.table, rows, bits), keys
+
+
+def random_words(
+    key_data: np.ndarray, start: int, length: int, batch_size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The random numbers of some steps: key data (length, replicas, 2), and those that rows are
+    drawn by (length, replicas, batch_size).
+
+    The numbers of a step depend on the key of the replica and the number of the step alone. They
+    are those of NumPy's generator: JAX's needs seconds to compile, or a quarter of the time of
+    training where its program is not optimised.
+    """
+    blocks = -(-(2 + batch_size) // _WORDS)  # of the generator, for one step
+    words = [
+        np.random.Philox(key=int.from_bytes(key.tobytes(), "little"), counter=start * blocks)
+        .random_raw(length * blocks * _WORDS // 2)
+        .view(np.uint32)
+        .reshape(length, -1)
+        for key in np.asarray(key_data, np.uint32)
+    ]
+    of_replicas = np.stack(words, axis=1)
+    return of_replicas[:, :, :2], of_replicas[:, :, 2 : 2 + batch_size]
+
+
+def _padded(array: np.ndarray, axis: int, least: int) -> np.ndarray:
+    """Pad with the last entry: in `Rows` it is never drawn, and in a table it has no number."""
+    array = np.asarray(array)
+    return pad_to(array, eighth_larger(array.shape[axis], least=least), axis=axis, fill="last")
+
+
+@jit_tersely
+def _gathered(table: PyTree, rows: Rows, bits: Array) -> PyTree:
+    """The rows of a table that random bits (length, replicas, batch_size) stand for."""
+    drawn = jax.vmap(drawn_rows, in_axes=(0, 0, 1), out_axes=1)(*rows, bits)
+    return jax.tree.map(lambda leaf: leaf[drawn], table)

@@ -1,0 +1,40 @@
+"""Minibatches: the random numbers of each step, and the rows they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nkcme.training.minibatches import Minibatches, device_rows, random_words
+from nkcme.training.rows import Rows
+
+KEYS = np.array([[1, 2], [3, 4], [1, 3]], np.uint32)
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, 6, 7, 128])
+def test_the_numbers_of_a_step_do_not_depend_on_where_a_chunk_begins(batch_size):
+    whole = random_words(KEYS, 0, 12, batch_size)
+    later = random_words(KEYS[1:], 7, 5, batch_size)
+    for ours, theirs in zip(later, whole, strict=True):
+        np.testing.assert_array_equal(ours, theirs[7:, 1:])
+
+
+def test_random_numbers_are_uniform_and_differ_between_steps_and_replicas():
+    keys, bits = random_words(KEYS, 3, 50, 100)
+    assert keys.shape == (50, 3, 2)
+    assert len(np.unique(bits)) > 0.999 * bits.size
+    assert stats.kstest(bits.ravel() / 2.0**32, "uniform").pvalue > 1e-3
+
+
+def test_minibatches_have_the_rows_of_their_replica():
+    table = {"x": np.arange(20.0, dtype=np.float32)[:, None], "number": np.arange(20)}
+    rows = device_rows(Rows.of([np.arange(5), np.arange(5, 20), np.array([7])]), slice(0, 3))
+    drawn, keys = Minibatches(table, 8).of_steps(4, KEYS, rows, 0)
+    assert drawn["x"].shape == (4, 3, 8, 1)
+    assert keys.shape == (4, 3, 2)
+    np.testing.assert_array_equal(drawn["x"][..., 0], drawn["number"])
+    of_replicas = [set(np.unique(drawn["number"][:, i])) for i in range(3)]
+    assert of_replicas[0] <= set(range(5))
+    assert of_replicas[1] <= set(range(5, 20))
+    assert of_replicas[2] == {7}
