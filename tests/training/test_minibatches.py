@@ -6,22 +6,32 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nkcme.training.minibatches import Minibatches, device_rows, random_words
+from nkcme.training.minibatches import (
+    Minibatches,
+    device_random_words,
+    device_rows,
+    random_words,
+)
 from nkcme.training.rows import Rows
 
 KEYS = np.array([[1, 2], [3, 4], [1, 3]], np.uint32)
 
 
-@pytest.mark.parametrize("batch_size", [1, 5, 6, 7, 128])
-def test_the_numbers_of_a_step_do_not_depend_on_where_a_chunk_begins(batch_size):
-    whole = random_words(KEYS, 0, 12, batch_size)
-    later = random_words(KEYS[1:], 7, 5, batch_size)
+generators = pytest.mark.parametrize("words", [random_words, device_random_words])
+
+
+@generators
+@pytest.mark.parametrize("batch_size", [1, 6, 7, 128])
+def test_the_numbers_of_a_step_do_not_depend_on_where_a_chunk_begins(batch_size, words):
+    whole = words(KEYS, 0, 12, batch_size)
+    later = words(KEYS[1:], 7, 5, batch_size)
     for ours, theirs in zip(later, whole, strict=True):
         np.testing.assert_array_equal(ours, theirs[7:, 1:])
 
 
-def test_random_numbers_are_uniform_and_differ_between_steps_and_replicas():
-    keys, bits = random_words(KEYS, 3, 50, 100)
+@generators
+def test_random_numbers_are_uniform_and_differ_between_steps_and_replicas(words):
+    keys, bits = map(np.asarray, words(KEYS, 3, 50, 100))
     assert keys.shape == (50, 3, 2)
     assert len(np.unique(bits)) > 0.999 * bits.size
     assert stats.kstest(bits.ravel() / 2.0**32, "uniform").pvalue > 1e-3

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from nkcme.training.chunks import equal_chunks, near_divisor
 from nkcme.training.compilation import jit_tersely
 from nkcme.training.padding import eighth_larger, pad_to, power_of_two
-from nkcme.training.rows import Rows, drawn_rows
+from nkcme.training.rows import KEY_KIND, Rows, drawn_rows
 
 PyTree = Any
 
@@ -55,9 +57,10 @@ class Minibatches:
 
     def of_steps(
         self, length: int, key_data: np.ndarray, rows: Rows, start: int
-    ) -> tuple[PyTree, np.ndarray]:
+    ) -> tuple[PyTree, Any]:
         """Minibatches (length, replicas, batch_size, ...) and key data (length, replicas, 2)."""
-        keys, bits = random_words(key_data, start, length, self.batch_size)
+        draw = random_words if jax.default_backend() == "cpu" else device_random_words
+        keys, bits = draw(key_data, start, length, self.batch_size)
         return _gathered(self.table, rows, bits), keys
 
     def shapes(self, length: int, rows: Rows) -> tuple[PyTree, Any]:
@@ -87,6 +90,21 @@ def random_words(
     ]
     of_replicas = np.stack(words, axis=1)
     return of_replicas[:, :, :2], of_replicas[:, :, 2 : 2 + batch_size]
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def device_random_words(
+    key_data: Array, start: int, length: int, batch_size: int
+) -> tuple[Array, Array]:
+    """Other numbers of the same kind, made on the device: a GPU would wait for those of the host."""
+
+    def one(data: Array) -> Array:
+        key = jax.random.wrap_key_data(data, impl=KEY_KIND)
+        of_step = jax.vmap(partial(jax.random.fold_in, key))(start + jnp.arange(length))
+        return jax.vmap(lambda k: jax.random.bits(k, (2 + batch_size,), jnp.uint32))(of_step)
+
+    words = jax.vmap(one, out_axes=1)(key_data)
+    return words[:, :, :2], words[:, :, 2:]
 
 
 def _padded(array: np.ndarray, axis: int, least: int) -> np.ndarray:
