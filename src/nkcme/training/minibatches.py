@@ -96,7 +96,7 @@ def random_words(
 def device_random_words(
     key_data: Array, start: int, length: int, batch_size: int
 ) -> tuple[Array, Array]:
-    """Other numbers of the same kind, made on the device: a GPU would wait for those of the host."""
+    """Other numbers of the same kind, made on the device: a GPU would wait for the host."""
 
     def one(data: Array) -> Array:
         key = jax.random.wrap_key_data(data, impl=KEY_KIND)
