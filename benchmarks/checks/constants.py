@@ -63,7 +63,7 @@ VARIANTS: dict[str, Change] = {
     "networks.weight_decay 0.003": _networks(weight_decay=0.003),
     "networks.weight_decay 0.1": _networks(weight_decay=0.1),
     "networks.batch_size 64": _networks(batch_size=64),
-    "networks.batch_size 256": _networks(batch_size=256),
+    "networks.batch_size 128": _networks(batch_size=128),
     "networks.hidden 128": _networks(hidden=(128, 128, 128)),
     "networks 128 at a rate of 0.005 with a decay of 0.01": _networks(
         hidden=(128, 128, 128), learning_rate=5e-3, weight_decay=0.01
