@@ -17,7 +17,7 @@ _LEAST_ROWS = 100
 def warm_up(
     rows: Annotated[
         str, typer.Option(metavar="NUMBERS", help="Rows of tables, separated by commas.")
-    ] = "300,600,2000,6000,25000",
+    ] = "300,600,2000,25000",
     columns: Annotated[
         str, typer.Option(metavar="NUMBERS", help="Columns of tables, separated by commas.")
     ] = "10,40",
