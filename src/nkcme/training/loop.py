@@ -213,6 +213,8 @@ class _Run:
         best = np.concatenate([np.asarray(state.best_score) for state in self.states])
         models = jax.device_get(concatenated([_result(state) for state in self.states]))
         scores = np.asarray(judge(models, done, best), np.float32)
+        early = done < self.plan.least_steps  # any score will do
+        least_gain = _ANY_LOSS if early else self.plan.least_gain
         first, judged = 0, []
         for state in self.states:
             last = first + len(state.best_score)
@@ -222,7 +224,7 @@ class _Run:
                 _result(state),
                 *best_so_far,
                 self.plan.patience,
-                self.plan.least_gain,
+                least_gain,
             )
             judged.append(state._replace(**dict(zip(_BEST, kept, strict=True))))
             first = last
@@ -315,6 +317,9 @@ def _run_chunk(
 
     return jax.vmap(one, in_axes=(0, 0, 1, 1))(state, constants, batches, keys)
 
+
+#: A share by which no score becomes worse; minus infinity would make a score of zero undefined.
+_ANY_LOSS = -1e30
 
 #: The fields of a state that `better_states` replaces.
 _BEST = ("best", "best_score", "since_best")

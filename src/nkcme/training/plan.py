@@ -28,6 +28,7 @@ class Plan:
     patience: int | None = None  # scorings without a better one; None: never stop early
     marks: tuple[int, ...] = ()  # steps after which a judge scores all replicas
     least_gain: float = 0.0  # the share by which a judge's score must improve
+    least_steps: int = 0  # before these, scores use up no patience
 
     def chunks(self, done: int = 0) -> list[int]:
         """Return the lengths of the chunks after ``done`` steps.

@@ -26,7 +26,7 @@ from nkcme.estimators.nkcme.embedding_network import (
     make_task,
 )
 from nkcme.estimators.nkcme.folds import Folds, HeldOut
-from nkcme.estimators.nkcme.recipe import EmbeddingRecipe, StoppingRecipe
+from nkcme.estimators.nkcme.recipe import EmbeddingRecipe
 from nkcme.estimators.replica_training import (
     Fitted,
     Program,
@@ -168,17 +168,8 @@ class EnsembleTraining(NamedTuple):
     n_repeats: int
     recipe: EmbeddingRecipe
 
-    def fit(
-        self,
-        candidates: Sequence[Candidate],
-        run: Run,
-        to_beat: Sequence[float] | None = None,
-    ) -> list[EnsembleFit]:
-        """An ensemble for each candidate; the members of all of them train as one program.
-
-        ``to_beat`` are the mean out-of-fold energy scores, in units of the training data, of
-        others: an ensemble that will not come below is not trained to its end.
-        """
+    def fit(self, candidates: Sequence[Candidate], run: Run) -> list[EnsembleFit]:
+        """An ensemble for each candidate; the members of all of them train as one program."""
         members = [self._members(i, candidate) for i, candidate in enumerate(candidates)]
         datasets = [candidate.training_data for candidate in candidates]
         atoms = [
@@ -194,7 +185,7 @@ class EnsembleTraining(NamedTuple):
         if self.placement == "learned" and datasets[0].y.shape[1] == 1:
             atoms = self._learned_atoms(datasets, atoms, run)
         replicas = [replica for of_data in members for replica in of_data]
-        judge = _Judge.of(candidates, self.recipe.stopping, to_beat) if self.options.marks else None
+        judge = _Judge.of(candidates) if self.options.marks else None
         trained = iter(
             train_replicas(datasets, replicas, self._program, atoms, self.options, run, judge=judge)
         )
@@ -249,22 +240,20 @@ _JUDGED_ROWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """The out-of-fold energy score of each ensemble, for all of its members."""
+    """The out-of-fold score of each ensemble, for all of its members.
+
+    It is the energy score or, for weights from components, the exponential of the negative log
+    score of the atom nearest to y. Components are trained by likelihood, and several sharp branches
+    show in it long after the energy score has settled.
+    """
 
     members: np.ndarray  # (n_replicas,), the number of the candidate of each
     held_out: list[HeldOut]
     y: list[np.ndarray]
     weight: list[np.ndarray]
-    stopping: StoppingRecipe
-    to_beat: np.ndarray  # (n_replicas,)
 
     @classmethod
-    def of(
-        cls,
-        candidates: Sequence[Candidate],
-        stopping: StoppingRecipe,
-        to_beat: Sequence[float] | None,
-    ) -> _Judge:
+    def of(cls, candidates: Sequence[Candidate]) -> _Judge:
         held_out, y, weight, n_members = [], [], [], []
         for candidate in candidates:
             data, folds = candidate.training_data, candidate.folds
@@ -274,19 +263,32 @@ class _Judge:
             y.append(data.y[chosen])
             weight.append(data.weight[chosen])
             n_members.append(folds.n_members)
-        members = np.repeat(np.arange(len(n_members)), n_members)
-        each = np.full(len(candidates), np.inf) if to_beat is None else np.asarray(to_beat)
-        return cls(members, held_out, y, weight, stopping, each[members])
+        return cls(np.repeat(np.arange(len(n_members)), n_members), held_out, y, weight)
 
     def __call__(self, models: NeuralEmbedding, done: int, best: np.ndarray) -> np.ndarray:
         scores = np.zeros(len(self.members))
         for number, rows in enumerate(self.held_out):
             own = self.members == number
             of_data = jax.tree.map(lambda leaf: leaf[own], models)  # noqa: B023
-            weights = rows.predict(_own_weights, of_data).sum(axis=0)
-            each = energy_scores(weights, of_data.atoms.locations[0], self.y[number])
-            scores[own] = np.average(each, weights=self.weight[number])
-        return self.stopping.judged(scores, best, done, self.to_beat)
+            weights = rows.predict(_own_weights, of_data).mean(axis=0)
+            atoms, y, weight = of_data.atoms.locations[0], self.y[number], self.weight[number]
+            if of_data.components is None:
+                scores[own] = np.average(energy_scores(weights, atoms, y), weights=weight)
+            else:
+                surprise = -np.log(_mass_at(y[:, 0], weights, np.asarray(atoms)[:, 0]))
+                scores[own] = np.exp(np.average(surprise, weights=weight))
+        return scores
+
+
+#: The share of a uniform distribution in a log score: no row alone decides it.
+_UNIFORM_SHARE = 1e-3
+
+
+def _mass_at(y: np.ndarray, weights: np.ndarray, atoms: np.ndarray) -> np.ndarray:
+    """The weight (n,) of the atom nearest to each y, for weights (n, m) that sum to one."""
+    nearest = np.searchsorted(0.5 * (atoms[1:] + atoms[:-1]), y)
+    mass = weights[np.arange(len(y)), nearest]
+    return (1.0 - _UNIFORM_SHARE) * mass + _UNIFORM_SHARE / len(atoms)
 
 
 @jax.jit

@@ -105,7 +105,7 @@ def fit_networks(
     errors = fitting.errors(models)
     precise = errors < [min(recipe.precise, to_beat(i)) for i in range(len(datasets))]
     if precise.any() and not interrupted:
-        refined = fitting.refine(models, trained.n_steps, run.group("location-refined"))
+        refined = fitting.refine(models, run.group("location-refined"))
         better = (fitting.errors(refined.models) < errors)[fitting.members]
         models = where_replicas(better, refined.models, models)
         interrupted = refined.interrupted
@@ -167,17 +167,30 @@ class _Fitting:
             others = np.array([to_beat(i) for i in range(len(errors))])
             return stopping.judged(errors, before, done, others)[members]
 
-        marks, least_gain = stopping.marks, stopping.least_gain
-        plan = Plan(stopping.most, self._batch, patience=1, marks=marks, least_gain=least_gain)
+        plan = Plan(
+            stopping.most,
+            self._batch,
+            patience=1,
+            marks=stopping.marks,
+            least_gain=stopping.least_gain,
+            least_steps=stopping.least,
+        )
         fan_in = np.full(len(members), self._n_in, np.float32)
         return self._run(_task(self._training), fan_in, plan, judge, run)
 
-    def refine(self, models: MLP, n_steps: int, run: Run) -> Trained:
+    def refine(self, models: MLP, run: Run) -> Trained:
         """Train these models further, with a rate that falls to zero."""
-        n_steps = max(int(self.recipe.refining * n_steps), 1)
+        n_steps = max(int(self.recipe.refining * self.recipe.stopping.most), 1)
         plan = Plan(n_steps, self._batch, self.recipe.stopping.first)
         constants = models, np.full(len(self.members), n_steps, np.float32)
-        return self._run(_refining_task(self._training), constants, plan, None, run)
+        recipe = self.recipe
+        descent = self._training.descent._replace(
+            learning_rate=recipe.refining_rate,
+            weight_decay=recipe.refining_decay,
+            schedule=FALLING,
+        )
+        task = _refining_task(self._training._replace(descent=descent))
+        return self._run(task, constants, plan, None, run)
 
     @property
     def _batch(self) -> int:
@@ -255,11 +268,10 @@ def _task(training: _Training) -> Task:
 @lru_cache(maxsize=64)
 def _refining_task(training: _Training) -> Task:
     """Further training; the constant of a replica is its model and the number of steps."""
-    falling = training.descent._replace(schedule=FALLING)
     objective = Objective(
         _loss,
         lambda model: model.trainable(),
-        lambda constant: falling.optimizer(n_steps=constant[1]),
+        lambda constant: training.descent.optimizer(n_steps=constant[1]),
     )
     return Task(init=lambda key, constant: constant[0], objectives=(objective,))
 

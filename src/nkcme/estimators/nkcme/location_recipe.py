@@ -27,6 +27,11 @@ class StoppingRecipe(Constants):
     first: int = constant(
         100, "Steps before the first score; tables of noise need no more.", TABLES
     )
+    least: int = constant(
+        100,
+        "Steps before which a score that does not improve is no reason to end.",
+        TABLES_AND_EXACT,
+    )
     most: int = constant(6400, "Steps after which training ends in any case.", TABLES)
     least_gain: float = constant(
         0.03, "Training ends where twice the steps improve the score by less than this.", TABLES
@@ -78,7 +83,11 @@ class NetworkRecipe(Constants):
     averaging: float = constant(
         0.1, "Parameters are averaged over this share of the steps; 0.2 learns more slowly.", TABLES
     )
-    stopping: StoppingRecipe = constant(StoppingRecipe(), "See `StoppingRecipe`.", TABLES)
+    stopping: StoppingRecipe = constant(
+        StoppingRecipe(least=800),
+        "See `StoppingRecipe`. Without the least steps, exact functions ended after 200 by chance.",
+        TABLES,
+    )
     precise: float = constant(
         0.1,
         "Networks with a smaller error, in standard deviations of y, are refined; others gain 1 % "
@@ -86,7 +95,16 @@ class NetworkRecipe(Constants):
         TABLES_AND_EXACT,
     )
     refining: float = constant(
-        0.5, "The steps of refining, as a share of those before.", TABLES_AND_EXACT
+        0.5,
+        "The steps of refining, as a share of the most before: scores at a constant rate do not "
+        "show how many exact functions need.",
+        TABLES_AND_EXACT,
+    )
+    refining_rate: float = constant(
+        3e-3, "The rate that falls to zero; 1e-2 ends at larger errors.", TABLES_AND_EXACT
+    )
+    refining_decay: float = constant(
+        0.001, "Weight decay of refining: exact functions need none.", TABLES_AND_EXACT
     )
 
     def suits(self, n_rows: int) -> bool:
@@ -104,8 +122,8 @@ class NetworkRecipe(Constants):
 #: are averaged.
 NETWORKS = (
     NetworkRecipe(below_rows=5000),
-    NetworkRecipe(below_rows=20_000, stopping=StoppingRecipe(most=12_800)),
-    NetworkRecipe(batch_size=512, stopping=StoppingRecipe(most=12_800)),
+    NetworkRecipe(below_rows=20_000, stopping=StoppingRecipe(least=800, most=12_800)),
+    NetworkRecipe(batch_size=512, stopping=StoppingRecipe(least=800, most=12_800)),
 )
 
 

@@ -67,11 +67,8 @@ def select(
         if not compared:
             continue
         try:
-            to_beat = None
-            if name == FIXED:  # its score has the unit of standardised y, that of others their own
-                to_beat = [_to_beat(located[i], options[i]) for i in compared]
             chosen = [options[i][name] for i in compared]
-            fitted = training[name].fit(chosen, run.group(name), to_beat)
+            fitted = training[name].fit(chosen, run.group(name))
         except TrainingError as error:  # the table can be predicted without this candidate
             warnings.warn(f"a candidate is left out, {name} atoms: {error}", stacklevel=2)
             continue
@@ -115,13 +112,6 @@ def out_of_fold_scores(fit: EnsembleFit) -> np.ndarray:
         unit, of_row = location.unit(), location.relative_scale[:, 0]
     y = unit * data.y
     return of_row * energy_scores(weights, unit * fit.ensemble.atoms, y)
-
-
-def _to_beat(located: EnsembleFit, options: dict[str, Candidate]) -> float:
-    """The mean score of an ensemble around a location model, if that is one of the options."""
-    if LOCATED not in options:
-        return np.inf
-    return float(np.average(out_of_fold_scores(located), weights=located.candidate.data.weight))
 
 
 def is_clearly_positive(gain: np.ndarray, weight: np.ndarray) -> bool:
