@@ -390,3 +390,27 @@ def test_equal_chunks_are_preferred():
     assert Plan(1030, 50, chunk_steps=110).chunks() == [103] * 10
     assert Plan(7, 50).chunks() == [7]
     assert Plan(0, 50).chunks() == []
+
+
+# --- a judge -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scores", "least_steps", "kept", "n_steps"),
+    [
+        ([5.0, 4.0, 3.0, 2.0], 0, 32, 32),  # better at every mark
+        ([5.0, 4.0, 4.5, 2.0], 0, 8, 16),  # worse after 16 steps: the end
+        ([5.0, 4.0, 3.9, 2.0], 0, 16, 16),  # better by less than 10 %: kept, and the end
+        ([5.0, 6.0, 3.0, 2.0], 9, 32, 32),  # worse after 8 steps, which is too early to end
+        ([5.0, 6.0, 7.0, 2.0], 9, 4, 16),  # the best state is kept, from early marks too
+    ],
+)
+def test_a_judge_ends_training_and_the_best_state_is_kept(scores, least_steps, kept, n_steps):
+    marks = (4, 8, 16, 32)
+    found = dict(zip(marks, scores, strict=True))
+    plan = Plan(32, 5, patience=1, marks=marks, least_gain=0.1, least_steps=least_steps)
+    judge = lambda models, done, best: np.full(3, found[done])  # noqa: E731
+    start = np.zeros((3, 3), np.float32)
+    trained = train(REGRESSION, start, make_table(), FOLDS, plan, keys(3), judge=judge)
+    assert trained.n_steps == n_steps
+    np.testing.assert_array_equal(trained.models["steps"], kept)

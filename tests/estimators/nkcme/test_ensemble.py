@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from nkcme.errors import NkcmeError
-from nkcme.estimators.nkcme.ensemble import Ensemble
+from nkcme.estimators.nkcme.ensemble import Ensemble, _mass_at
 from support.nkcme_models import line, quick, small
 
 
@@ -65,3 +65,10 @@ def test_few_rows_are_not_cross_fitted(n):
     if n < 20:
         with pytest.raises(NkcmeError, match=f"at least 20 different rows .* got {n}"):
             quick(center="mean").fit(x, y)
+
+
+def test_the_log_score_of_atoms_is_that_of_the_nearest_one():
+    atoms, weights = np.array([0.0, 1.0, 3.0]), np.array([[0.2, 0.5, 0.3]] * 4)
+    mass = _mass_at(np.array([-9.0, 0.6, 1.9, 2.1]), weights, atoms)
+    np.testing.assert_allclose(mass, np.array([0.2, 0.5, 0.5, 0.3]), atol=1e-3)
+    assert np.all(_mass_at(np.zeros(1), np.array([[0.0, 1.0, 0.0]]), atoms) > 0)
