@@ -103,8 +103,7 @@ def fit_networks(
     trained = fitting.train(to_beat, run.group("location"))
     models, interrupted = trained.models, trained.interrupted
     errors = fitting.errors(models)
-    precise = errors < [min(recipe.precise, to_beat(i)) for i in range(len(datasets))]
-    if precise.any() and not interrupted:
+    if fitting.may_refine(errors, to_beat).any() and not interrupted:
         refined = fitting.refine(models, run.group("location-refined"))
         better = (fitting.errors(refined.models) < errors)[fitting.members]
         models = where_replicas(better, refined.models, models)
@@ -155,6 +154,11 @@ class _Fitting:
         pairs = zip(self._of_each(models), self._held_out, strict=True)
         return [rows.predict(_each_own, own) for own, rows in pairs]
 
+    def may_refine(self, errors: np.ndarray, to_beat: Callable[[int], float]) -> np.ndarray:
+        """Whether networks are nearly exact, and not far worse than the other bases."""
+        others = np.array([to_beat(i) for i in range(len(errors))])
+        return (errors < self.recipe.precise) & (errors < self.recipe.refining_reach * others)
+
     def train(self, to_beat: Callable[[int], float], run: Run) -> Trained:
         """Train from random parameters at a constant rate, as long as it helps."""
         stopping, members = self.recipe.stopping, self.members
@@ -165,6 +169,7 @@ class _Fitting:
             if not np.isfinite(before).all():  # the other bases may still be fitted
                 return errors[members]
             others = np.array([to_beat(i) for i in range(len(errors))])
+            others[self.may_refine(errors, to_beat)] = np.inf
             return stopping.judged(errors, before, done, others)[members]
 
         plan = Plan(
