@@ -174,7 +174,7 @@ def test_entropy_is_the_expected_negative_log_density(name):
     law = Law(row)
     with np.errstate(divide="ignore", invalid="ignore"):
         known = law.expect(lambda t: -np.nan_to_num(row.logpdf(t, grid=True)[0], neginf=0.0))
-    # By 1,024 quantiles, which miss the ends of bins by a little.
+    # By 4,096 quantiles, which miss the ends of bins by a little.
     assert row.entropy()[0] == pytest.approx(known, abs=0.01)
 
 

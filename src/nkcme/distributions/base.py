@@ -24,7 +24,7 @@ from nkcme.distributions.checks import (
 from nkcme.errors import NkcmeError
 
 #: Quantiles whose log densities are averaged to an entropy.
-_ENTROPY_LEVELS = 1024
+_ENTROPY_LEVELS = 4096
 
 
 class Distribution(ABC):
