@@ -31,8 +31,7 @@ TUNING = """\
 **The rows of `NKCME()` are of earlier versions of the default** (the commits are in the rows; on
 UCI and the tables 3f341f1 to 5dd8490). Since then its trees, the length of its training, its fixed
 atoms and the choice of log y have changed, all chosen on development tables and simulations. A run
-of the new default was stopped before its rows were complete;
-[what it printed](findings.md#the-new-default) is in the findings.
+of the new default on a part of the folds is in the [findings](findings.md#the-new-default).
 
 Some recipes were chosen while looking at the scores on this page. Those scores are optimistic: do
 not read them as an estimate for a new table. [What was tried](findings.md) has the trials.
