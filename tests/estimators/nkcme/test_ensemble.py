@@ -5,9 +5,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from nkcme import NKCME
 from nkcme.errors import NkcmeError
+from nkcme.estimators.nkcme import ensemble
 from nkcme.estimators.nkcme.ensemble import Ensemble, _mass_at
 from support.nkcme_models import line, quick, small
+from support.tiny_estimators import small_recipe
 
 
 def test_the_weights_of_an_ensemble_are_the_mean_of_its_members():
@@ -72,3 +75,15 @@ def test_the_log_score_of_atoms_is_that_of_the_nearest_one():
     mass = _mass_at(np.array([-9.0, 0.6, 1.9, 2.1]), weights, atoms)
     np.testing.assert_allclose(mass, np.array([0.2, 0.5, 0.5, 0.3]), atol=1e-3)
     assert np.all(_mass_at(np.zeros(1), np.array([[0.0, 1.0, 0.0]]), atoms) > 0)
+
+
+def test_components_are_judged_by_their_log_score(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("the energy score settles before branches are sharp")
+
+    monkeypatch.setattr(ensemble, "energy_scores", refuse)
+    recipe = small_recipe(steps=20, n_repeats=1, n_folds=2)
+    x, y = line(60)
+    NKCME(center="none", head="components", recipe=recipe, random_state=0).fit(x, y)
+    with pytest.raises(AssertionError, match="settles"):
+        NKCME(center="none", recipe=recipe, random_state=0).fit(x, y)

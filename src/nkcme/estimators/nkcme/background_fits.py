@@ -1,6 +1,6 @@
 """Calls that run in threads while the caller does something else.
 
-Threads leave nothing behind: no processes, semaphores or folders, neither after a fit nor after
+After threads nothing remains: no processes, semaphores or folders, neither after a fit nor after
 the process was killed.
 """
 
