@@ -70,6 +70,7 @@ VARIANTS: dict[str, Change] = {
     ),
     "boosting.rows_per_leaf 50": _boosting(rows_per_leaf=50),
     "boosting.rows_per_leaf 200": _boosting(rows_per_leaf=200),
+    "boosting.n_trees 300": _boosting(n_trees=300),
     "boosting.min_samples_leaf 2": _boosting(min_samples_leaf=2),
     "boosting.min_samples_leaf 15": _boosting(min_samples_leaf=15),
     "boosting.l2 0.1": _boosting(l2=0.1),

@@ -145,7 +145,9 @@ NETWORKS = (
 class BoostingRecipe(Constants):
     """Gradient boosting as a base of a location model."""
 
-    n_trees: int = constant(300, "The most trees; 400 at a rate of 0.1 are no better.", TABLES)
+    n_trees: int = constant(
+        600, "The most trees. With 300, airfoil's CRPS is 2.6 % higher; noisy tables stop.", TABLES
+    )
     learning_rate: float = constant(
         0.15, "As good as 0.1 in the mean of all members, with a quarter fewer trees.", TABLES
     )
