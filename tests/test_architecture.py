@@ -22,7 +22,7 @@ FLOORS = [
     {"evaluation", "datasets", "presets"},
     {"training", "calibration", "tables", "model_files"},
     {"distributions", "objectives", "metrics"},
-    {"networks", "atoms", "kernels"},
+    {"networks", "forward_passes", "atoms", "kernels"},
     {"errors", "_version", "parameter_checks", "forking"},
 ]
 

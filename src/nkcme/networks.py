@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 
 from nkcme.errors import NkcmeError
+from nkcme.forward_passes import StackedNetworks, spectrally_normalised
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
@@ -74,12 +75,8 @@ def _unit(vector: Array) -> Array:
     return vector / (jnp.linalg.norm(vector) + 1e-12)
 
 
-def _linear_layers(
-    sizes: Sequence[int], keys: Sequence[Array], fan_in: Array | None
-) -> list[eqx.nn.Linear]:
+def _linear_layers(sizes: Sequence[int], keys: Sequence[Array]) -> list[eqx.nn.Linear]:
     """Linear layers as Equinox initialises them, drawn by one call of the random generator.
-
-    With a ``fan_in`` the first layer has the weights of that many inputs, and zeros for the rest.
 
     A compiler spends more time on each generator than on all the rest of an initialisation. The
     bits are those of `eqx.nn.Linear`: element i of a draw depends on its key and on i alone, so an
@@ -88,20 +85,50 @@ def _linear_layers(
     shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
     largest = max(n_out * n_in for n_out, n_in in shapes)
     limits = jnp.asarray([1 / math.sqrt(n_in) for _, n_in in shapes])
-    if fan_in is not None:
-        limits = limits.at[0].set(1 / jnp.sqrt(fan_in))
     array_keys = jax.vmap(jax.random.split)(jnp.stack(keys))  # of weights and of biases
     draw = lambda key, limit: jax.random.uniform(  # noqa: E731
         key, (largest,), minval=-limit, maxval=limit
     )
     drawn = jax.vmap(jax.vmap(draw, (0, None)))(array_keys, limits)
+    return [
+        _linear(weight[: n_out * n_in].reshape(n_out, n_in), bias[:n_out])
+        for (n_out, n_in), (weight, bias) in zip(shapes, drawn, strict=True)
+    ]
+
+
+def _padded_layers(sizes: Sequence[int], key: Array, fan_in: Array) -> list[eqx.nn.Linear]:
+    """Linear layers whose first has weights for ``fan_in`` inputs, and zeros for the rest.
+
+    They are drawn as Equinox draws them, but by `_hashed_uniform`, which compiles in no time.
+    """
+    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
     layers: list[eqx.nn.Linear] = []
-    for (n_out, n_in), (weight, bias) in zip(shapes, drawn, strict=True):
-        matrix = weight[: n_out * n_in].reshape(n_out, n_in)
-        if fan_in is not None and not layers:
+    first = 0
+    for n_out, n_in in shapes:
+        limit = 1 / math.sqrt(n_in) if layers else 1 / jnp.sqrt(fan_in)
+        drawn = limit * (2.0 * _hashed_uniform(key, first, n_out * (n_in + 1)) - 1.0)
+        first += n_out * (n_in + 1)
+        matrix, bias = drawn[n_out:].reshape(n_out, n_in), drawn[:n_out]
+        if not layers:
             matrix = jnp.where(jnp.arange(n_in)[None] < fan_in, matrix, 0.0)
-        layers.append(_linear(matrix, bias[:n_out]))
+        layers.append(_linear(matrix, bias))
     return layers
+
+
+def _hashed_uniform(key: Array, first: int, n: int) -> Array:
+    """Numbers ``first`` to ``first + n`` of a sequence in [0, 1) that belongs to a key.
+
+    Each is a hash (the finaliser of MurmurHash3) of its place and of the key. That is enough for
+    initial weights, and JAX's generator takes a compiler longer than a whole initialisation.
+    """
+    words = jax.random.key_data(key).ravel()
+    hashed = jnp.arange(first, first + n, dtype=jnp.uint32) * jnp.uint32(0x9E3779B9)
+    for word in (words[-2], words[-1], jnp.uint32(n)):
+        hashed = hashed ^ word
+        for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+            hashed = (hashed ^ (hashed >> shift)) * jnp.uint32(factor)
+        hashed = hashed ^ (hashed >> 16)
+    return (hashed >> 8).astype(jnp.float32) * 2.0**-24
 
 
 def _linear(weight: Array, bias: Array | None) -> eqx.nn.Linear:
@@ -160,12 +187,16 @@ class MLP(eqx.Module):
                 f"spectral_norm names layers from {-n_layers} to {n_layers - 1}; got {outside[0]}"
             )
         normalised = {i % n_layers for i in spectral_norm}
-        keys = list(jax.random.split(key, n_layers))
+        keys = [key] if fan_in is not None and not normalised else jax.random.split(key, n_layers)
         power_keys = {i: jax.random.split(keys[i]) for i in normalised}
-        linear_keys = [power_keys[i][0] if i in normalised else k for i, k in enumerate(keys)]
+        if fan_in is None:
+            linear_keys = [power_keys[i][0] if i in normalised else k for i, k in enumerate(keys)]
+            layers = _linear_layers(sizes, linear_keys)
+        else:
+            layers = _padded_layers(sizes, key, fan_in)
         self.layers = tuple(
             SpectralLinear(layer, key=power_keys[i][1]) if i in normalised else layer
-            for i, layer in enumerate(_linear_layers(sizes, linear_keys, fan_in))
+            for i, layer in enumerate(layers)
         )
         self.activation = activation
         self.head = head
@@ -174,6 +205,17 @@ class MLP(eqx.Module):
         for layer in self.layers[:-1]:
             x = ACTIVATIONS[self.activation](layer(x))
         return HEADS[self.head](self.layers[-1](x))
+
+    def stacked(self) -> StackedNetworks:
+        """The same networks for NumPy, without the head; arrays have a leading axis of members."""
+        layers = []
+        for layer in self.layers:
+            linear = layer.linear if isinstance(layer, SpectralLinear) else layer
+            weight = np.asarray(linear.weight)
+            if isinstance(layer, SpectralLinear):
+                weight = spectrally_normalised(weight, np.asarray(layer.u), np.asarray(layer.v))
+            layers.append((np.swapaxes(weight, 1, 2), np.asarray(linear.bias)))
+        return StackedNetworks(layers, self.activation)
 
     def with_inputs(self, n_in: int) -> MLP:
         """The network without the inputs after the first ``n_in``, or with more of weight zero.

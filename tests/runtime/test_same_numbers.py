@@ -47,7 +47,7 @@ def assert_same(path, X, rows=None):
     discrete = full.predict_dist(X[:1]).point_masses()[0].size > 0
     quantiles = light.predict_quantiles(rows, LEVELS), full.predict_quantiles(X, LEVELS)
     if discrete:  # rounding may move a level over a jump
-        assert np.mean(np.abs(quantiles[0] - quantiles[1]) > 1e-5 * unit) < 0.01
+        assert np.mean(np.abs(quantiles[0] - quantiles[1]) > 1e-5 * unit) < 0.02
     else:
         close(*quantiles)
         close(*samples)

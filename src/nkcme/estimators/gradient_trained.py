@@ -120,9 +120,10 @@ class GradientTrainedEstimator(ConditionalEstimator):
             self._run(datasets),
             more_columns=self._more_columns,
         )
+        on_device = [one._replace(model=jax.device_put(one.model)) for one in trained]
         return [
             Solved(fitted, self._finish(fitted.model, data))
-            for fitted, data in zip(trained, datasets, strict=True)
+            for fitted, data in zip(on_device, datasets, strict=True)
         ]
 
     def _options(self) -> TrainingOptions:

@@ -81,7 +81,7 @@ class Replica(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """One replica after training."""
+    """One replica after training; its arrays are NumPy's."""
 
     model: PyTree
     history: dict[str, np.ndarray]
@@ -93,7 +93,7 @@ class Fitted(NamedTuple):
         """Replica number ``replica`` of a training run."""
         history = trained.history.as_arrays()
         own = {name: v if name == "step" else v[:, replica] for name, v in history.items()}
-        model = jax.tree.map(lambda leaf: jax.device_put(leaf[replica]), trained.models)
+        model = jax.tree.map(lambda leaf: leaf[replica], trained.models)
         return cls(model, own, trained.n_steps, trained.interrupted)
 
 

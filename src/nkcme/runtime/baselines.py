@@ -13,9 +13,10 @@ from nkcme.distributions.gaussian_mixture import LOG_STD, GaussianMixture
 from nkcme.distributions.readings import READINGS
 from nkcme.errors import ModelFileError
 from nkcme.estimators.closed_form.gaussian_gram import gaussian
+from nkcme.forward_passes import ACTIVATIONS, StackedNetworks
 from nkcme.model_files.array_checks import need_array
 from nkcme.runtime.file_arrays import FileArrays, split_solution
-from nkcme.runtime.networks import ACTIVATIONS, StackedNetworks
+from nkcme.runtime.networks import read_networks
 from nkcme.tables.target import TargetScaler
 
 
@@ -79,7 +80,7 @@ def read_mdn(
 ) -> MixtureModel:
     """The model of a file of `MDN`, for ``n_in`` encoded inputs."""
     model, k = _one_member(arrays)[0], int(parameters["n_components"])
-    network = StackedNetworks.read(
+    network = read_networks(
         model,
         "model.network",
         n_in=n_in,
@@ -127,7 +128,7 @@ def read_deep_feature_cme(
     if set(solution) != {"operator", "atoms"}:
         raise ModelFileError("the model file must hold the arrays operator and atoms")
     n_features, activation = int(parameters["hidden"][-1]), parameters["activation"]
-    network = StackedNetworks.read(
+    network = read_networks(
         model, "model.network", n_in=n_in, n_out=n_features, activation=activation
     )
     bandwidth = float(model.take("model.bandwidth", (1,))[0])

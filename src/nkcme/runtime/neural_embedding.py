@@ -12,14 +12,16 @@ from nkcme.distributions.embedding import Embedding
 from nkcme.distributions.kernel_values import need_kernel
 from nkcme.distributions.transforms import NONE
 from nkcme.errors import ModelFileError
+from nkcme.estimators.nkcme.component_weights import StackedComponents
 from nkcme.estimators.nkcme.file_contents import law_arrays_of, location_from, upgraded
-from nkcme.estimators.nkcme.fitted_model import FittedModel
+from nkcme.estimators.nkcme.fitted_model import FittedModel, bandwidths_above, mean_bandwidth
 from nkcme.estimators.nkcme.law import reading_of
 from nkcme.estimators.nkcme.law_files import law_from
 from nkcme.estimators.nkcme.tree_tables import TreeEnsemble
-from nkcme.runtime.components import StackedComponents
+from nkcme.forward_passes import StackedNetworks, softmax
+from nkcme.runtime.components import read_components
 from nkcme.runtime.file_arrays import FileArrays, split_solution
-from nkcme.runtime.networks import StackedNetworks, softmax
+from nkcme.runtime.networks import read_networks
 from nkcme.tables.target import TargetScaler
 
 _HEADS = ("simplex", "components", "signed")
@@ -43,7 +45,7 @@ class NetworkBase:
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> NetworkBase:
         """From an untrusted file."""
         own = FileArrays(arrays)
-        networks = StackedNetworks.read(own, "", n_in=n_in, n_out=n_out, activation="relu")
+        networks = read_networks(own, "", n_in=n_in, n_out=n_out, activation="relu")
         own.need_all_taken()
         return cls(networks)
 
@@ -71,12 +73,13 @@ class EmbeddingEnsemble:
             raise ModelFileError(f"the head of a network is one of {_HEADS}; got {self.head!r}")
         k, m, *_ = *arrays.shape("model.atoms.locations")[:2], 0, 0
         self.atoms = arrays.take("model.atoms.locations", (k, m, n_out))[0]
-        self._components, n_outputs, activation = None, m, parameters["activation"]
+        self._components: StackedComponents | None = None
+        n_outputs, activation = m, parameters["activation"]
         if components is not None:
             count, activation = components["count"], components["activation"]
-            self._components = StackedComponents(arrays, count, k, self.atoms)
+            self._components = read_components(arrays, count, k)
             n_outputs = 3 * count
-        self.networks = StackedNetworks.read(
+        self.networks = read_networks(
             arrays, "model.network", n_in=n_in, n_out=n_outputs, activation=activation
         )
         if "model.atoms.spacing" in arrays:
@@ -85,9 +88,12 @@ class EmbeddingEnsemble:
         if n_out > 1:
             self._covariances = arrays.take("model.atoms.spread", (k, m, n_out, n_out))[0]
             need_covariances(self._covariances)
-        self.bandwidth = _bandwidth(
+        each = bandwidths_above(
             arrays.take("model.bandwidth_floor", (k,)), arrays.take("model.raw_bandwidth", (k,))
         )
+        if not np.all((each > 0) & np.isfinite(each)):
+            raise ModelFileError("a bandwidth of this model is not positive")
+        self.bandwidth = mean_bandwidth(each)
 
     @property
     def n_members(self) -> int:
@@ -97,7 +103,7 @@ class EmbeddingEnsemble:
         """The weights (n_members, n, m) of each member."""
         out = self.networks(x)
         if self._components is not None:
-            return self._components.weights(out)
+            return self._components.weights(out, self.atoms[:, 0])
         return out if self.head == "signed" else softmax(out)
 
     def weights(self, x: np.ndarray) -> np.ndarray:
@@ -153,11 +159,3 @@ def read_nkcme(
     if law.transform != NONE and reading != LAW:
         raise ModelFileError("the model file and its parameters disagree on the transform")
     return FittedModel(location, ensemble, law, scaler, reading)
-
-
-def _bandwidth(floor: np.ndarray, raw: np.ndarray) -> float:
-    """The geometric mean of the members' bandwidths."""
-    each = (floor + np.logaddexp(np.float32(0.0), raw)).astype(np.float64)
-    if not np.all((each > 0) & np.isfinite(each)):
-        raise ModelFileError("a bandwidth of this model is not positive")
-    return float(np.exp(np.mean(np.log(each))))

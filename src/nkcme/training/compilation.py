@@ -54,6 +54,9 @@ _UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitter
 #: Without fusion emitters the programs of training compile in half the time and run as fast.
 _TERSE = {"xla_cpu_use_fusion_emitters": False}
 
+#: A GPU's compiler would try out many ways to multiply matrices, for longer than training takes.
+_UNTRIED = {"xla_gpu_autotune_level": 0}
+
 
 def jit_quickly(f: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit` with these options, for programs that run only a few times."""
@@ -66,7 +69,7 @@ def jit_tersely(f: Callable[..., Any], **options: Any) -> Any:
 
 
 class _Jitted:
-    """A function that is compiled with options of a CPU's compiler, where there is one."""
+    """A function that is compiled with options of the compiler of a CPU or GPU."""
 
     def __init__(
         self, f: Callable[..., Any], of_cpu: dict[str, Any], options: dict[str, Any]
@@ -75,8 +78,9 @@ class _Jitted:
 
     @cached_property
     def _jitted(self) -> Any:
-        if jax.default_backend() == "cpu" and _takes(tuple(self._of_cpu.items())):
-            return jax.jit(self._f, compiler_options=self._of_cpu, **self._options)
+        options = {"cpu": self._of_cpu, "gpu": _UNTRIED}.get(jax.default_backend())
+        if options is not None and _takes(tuple(options.items())):
+            return jax.jit(self._f, compiler_options=options, **self._options)
         return jax.jit(self._f, **self._options)
 
     def __call__(self, *args: Any) -> Any:

@@ -89,9 +89,11 @@ def train(
     use_compilation_cache()
     minibatches = Minibatches(table, plan.batch_size)
     slices = groups(len(keys))
+    initial_keys, step_keys = _split(keys)
     inputs = [
         _Inputs(
-            jax.device_put(keys[group]),
+            jax.device_put(initial_keys[group]),
+            jax.device_put(step_keys[group]),
             jax.device_put(jax.tree.map(lambda c, g=group: np.asarray(c)[g], constants)),
             device_rows(rows, group),
             validation_rows and device_rows(validation_rows, group),
@@ -113,6 +115,7 @@ def train(
 class _Inputs(NamedTuple):
     """The inputs of one group of replicas, on the device."""
 
+    initial_keys: Array
     keys: Array
     constants: PyTree
     rows: Rows
@@ -159,15 +162,19 @@ class _Run:
     def start(self) -> None:
         # Programs compile in parallel, but are traced only once: groups of one size share them.
         by_size = {len(inputs.keys): inputs for inputs in self.inputs}
-        shapes = [_start.eval_shape(self.task, i.keys, i.constants) for i in by_size.values()]
+        shapes = [_start.eval_shape(*self._of_start(inputs)) for inputs in by_size.values()]
         compiled = [
             self.pool.submit(self._compile_chunk, *pair)
             for pair in zip(shapes, by_size.values(), strict=True)
         ]
-        started = [self.pool.submit(_start, self.task, i.keys, i.constants) for i in self.inputs]
+        started = [self.pool.submit(_start, *self._of_start(inputs)) for inputs in self.inputs]
         self.states = [future.result() for future in started]
         for future in compiled:
             future.result()
+
+    def _of_start(self, inputs: _Inputs) -> tuple[Any, ...]:
+        """The arguments of the program that initialises a group."""
+        return self.task, inputs.initial_keys, inputs.keys, inputs.constants
 
     def _compile_chunk(self, state: _State, inputs: _Inputs) -> None:
         """Compile the program of the first chunk, for states of these shapes."""
@@ -246,9 +253,18 @@ class _Run:
 _HISTORY = "history/"
 
 
-def _initial_state(task: Task, keys: Array, constants: PyTree) -> _State:
-    def one(key: Array, constant: PyTree) -> _State:
-        init_key, run_key = jax.random.split(jax.random.wrap_key_data(key, impl=KEY_KIND))
+def _split(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two keys (n, 2) for each of some (n, 2): for its initialisation, and for its steps.
+
+    By NumPy: JAX's generator takes a compiler longer than the rest of an initialisation.
+    """
+    words = np.stack([np.random.SeedSequence(key.tolist()).generate_state(4) for key in keys])
+    return words[:, :2], words[:, 2:]
+
+
+def _initial_state(task: Task, initial_keys: Array, keys: Array, constants: PyTree) -> _State:
+    def one(initial_key: Array, key: Array, constant: PyTree) -> _State:
+        init_key = jax.random.wrap_key_data(initial_key, impl=KEY_KIND)
         # Weakly typed leaves would compile another program for the second chunk.
         model = jax.tree.map(
             lambda leaf: jnp.array(leaf, leaf.dtype), task.init(init_key, constant)
@@ -261,14 +277,14 @@ def _initial_state(task: Task, keys: Array, constants: PyTree) -> _State:
         return _State(
             model,
             optimizer,
-            jax.random.key_data(run_key),
+            key,
             model,
             infinity,
             jnp.zeros((), jnp.int32),
             model if task.averaging else None,
         )
 
-    return jax.vmap(one)(keys, constants)
+    return jax.vmap(one)(initial_keys, keys, constants)
 
 
 _start = jit_quickly(_initial_state, static_argnums=0)

@@ -70,11 +70,18 @@ def test_few_rows_are_not_cross_fitted(n):
             quick(center="mean").fit(x, y)
 
 
-def test_the_log_score_of_atoms_is_that_of_the_nearest_one():
-    atoms, weights = np.array([0.0, 1.0, 3.0]), np.array([[0.2, 0.5, 0.3]] * 4)
-    mass = _mass_at(np.array([-9.0, 0.6, 1.9, 2.1]), weights, atoms)
-    np.testing.assert_allclose(mass, np.array([0.2, 0.5, 0.5, 0.3]), atol=1e-3)
-    assert np.all(_mass_at(np.zeros(1), np.array([[0.0, 1.0, 0.0]]), atoms) > 0)
+def test_the_log_score_of_components_is_that_of_the_nearest_atom():
+    x, y = line(60)
+    recipe = small_recipe(steps=20, n_repeats=1, n_folds=2)
+    model = NKCME(center="none", head="components", recipe=recipe, random_state=0).fit(x, y)
+    ensemble = Ensemble(model.model_)
+    atoms = ensemble.atoms[:, 0]
+    points = np.array([-9.0, atoms[3] + 1e-4, 0.5 * (atoms[7] + atoms[8]) + 1e-4, 9.0])
+    outputs = ensemble._networks(model._encode(x[:4]))
+    weights = ensemble.each_weights(model._encode(x[:4])).mean(axis=0)
+    expected = weights[np.arange(4), [0, 3, 8, len(atoms) - 1]]
+    np.testing.assert_allclose(_mass_at(points, ensemble, outputs), expected, atol=1.1e-3)
+    assert np.all(_mass_at(points, ensemble, outputs) > 0)
 
 
 def test_components_are_judged_by_their_log_score(monkeypatch):

@@ -30,8 +30,8 @@ from nkcme.estimators.nkcme.law_recipe import LawRecipe
 from nkcme.estimators.nkcme.novelty import Novelty
 from nkcme.estimators.training_data import Encoded
 
-#: Rows by which the shape of a law is chosen; more would not change the choice.
-_CHOICE_ROWS = 5000
+#: Rows by which the shape of a law is chosen; more hardly change the choice.
+_CHOICE_ROWS = 1000
 
 
 class Predicted(NamedTuple):

@@ -5,17 +5,16 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from nkcme.atoms import Atoms
+from nkcme.estimators.nkcme.component_weights import MOST_LOG_RATIO, StackedComponents
 from nkcme.estimators.nkcme.recipe import ComponentRecipe
 from nkcme.objectives import mixture_log_likelihood
 
 #: The value of the parameter ``head`` for weights from components.
 COMPONENTS = "components"
-
-#: No standard deviation is larger than this many of its unit, by the logarithm: exp would overflow.
-_MOST_LOG_RATIO = 5.0
 
 #: Where the atoms have no spacing, standard deviations stay above this.
 _TINY = 1e-6
@@ -53,10 +52,14 @@ class Components(eqx.Module):
         unit_std = jnp.asarray(recipe.start_std, least_std.dtype)
         return cls(jax.scipy.special.ndtri(levels), unit_std, least_std)
 
+    def stacked(self) -> StackedComponents:
+        """The same for NumPy; arrays have a leading axis of members."""
+        return StackedComponents(*map(np.asarray, (self.starts, self.unit_std, self.least_std)))
+
     def mixture(self, outputs: Array) -> tuple[Array, Array, Array]:
         """Log probabilities, means and standard deviations, each (n, K)."""
         logits, off, log_ratio = jnp.split(outputs, 3, axis=-1)
-        stds = self.least_std + self.unit_std * jnp.exp(jnp.minimum(log_ratio, _MOST_LOG_RATIO))
+        stds = self.least_std + self.unit_std * jnp.exp(jnp.minimum(log_ratio, MOST_LOG_RATIO))
         return jax.nn.log_softmax(logits), self.starts[None] + off, stds
 
     def weights(self, outputs: Array, atoms: Atoms) -> Array:

@@ -13,6 +13,7 @@ import optax
 from jax import Array
 
 from nkcme.atoms import Atoms
+from nkcme.distributions.blocks import map_rows
 from nkcme.estimators.nkcme.components import Components
 from nkcme.estimators.nkcme.recipe import ComponentRecipe
 from nkcme.kernels import DensityKernel, kernel_class
@@ -20,7 +21,6 @@ from nkcme.networks import MLP
 from nkcme.objectives import rkhs_loss, sq_loss
 from nkcme.training.loop import Objective, Task
 from nkcme.training.optimizers import Descent
-from nkcme.training.padding import map_blocks
 
 
 class NeuralEmbedding(eqx.Module):
@@ -39,8 +39,7 @@ class NeuralEmbedding(eqx.Module):
 
     @property
     def bandwidth(self) -> Array:
-        """The bandwidth, of each member where arrays have a leading axis of members."""
-        return bandwidth_above(self.bandwidth_floor, self.raw_bandwidth)
+        return self.bandwidth_floor + jax.nn.softplus(self.raw_bandwidth)
 
     def with_inputs(self, n_in: int) -> NeuralEmbedding:
         """The same for another number of inputs; see `MLP.with_inputs`."""
@@ -50,13 +49,6 @@ class NeuralEmbedding(eqx.Module):
         """Weights (n, m) at inputs (n, p), as trained: not yet divided by their sum."""
         outputs = jax.vmap(self.network)(x)
         return outputs if self.components is None else self.components.weights(outputs, self.atoms)
-
-
-# A program of its own, for use outside of others: JAX would compile each operation alone.
-@jax.jit
-def bandwidth_above(floor: Array, raw: Array) -> Array:
-    """The bandwidth for a floor and a raw parameter."""
-    return floor + jax.nn.softplus(raw)
 
 
 class TableValues(NamedTuple):
@@ -215,7 +207,6 @@ def _validation_score(model: NeuralEmbedding, batch: tuple[Array, Array]) -> Arr
     return energy_score(model.weights(x), model.atoms.locations, y)
 
 
-@jax.jit
 def energy_score(weights: Array, eta: Array, y: Array) -> Array:
     """The energy score of sum_a w_a delta(eta_a), weights divided by their sum; one value per row.
 
@@ -228,5 +219,16 @@ def energy_score(weights: Array, eta: Array, y: Array) -> Array:
 
 
 def energy_scores(weights: np.ndarray, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """`energy_score` for any number of rows, by programs for few."""
-    return map_blocks(lambda w, y: energy_score(w, eta, y), weights, y)
+    """`energy_score` in NumPy, for any number of rows."""
+    between = np.linalg.norm(eta[:, None] - eta[None], axis=-1)
+
+    def of_block(weights: np.ndarray, y: np.ndarray) -> np.ndarray:
+        w = weights / weights.sum(axis=1, keepdims=True)
+        to_y = np.linalg.norm(y[:, None] - eta[None], axis=-1)
+        return np.sum(w * to_y, axis=1) - 0.5 * np.sum((w @ between) * w, axis=1)
+
+    return map_rows(of_block, weights, y, block_rows=_BLOCK_ROWS)
+
+
+#: Rows whose distances to all atoms are computed together.
+_BLOCK_ROWS = 4096

@@ -8,16 +8,17 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from nkcme.atoms import Atoms
+from nkcme.distributions.blocks import map_rows
 from nkcme.distributions.embedding import Embedding
 from nkcme.errors import NkcmeError
 from nkcme.estimators.base import TrainingInterrupted
 from nkcme.estimators.nkcme.atom_placement import between_learned, place_atoms
 from nkcme.estimators.nkcme.candidate import Candidate
+from nkcme.estimators.nkcme.components import Components
 from nkcme.estimators.nkcme.embedding_network import (
     NeuralEmbedding,
     Spec,
@@ -25,7 +26,8 @@ from nkcme.estimators.nkcme.embedding_network import (
     energy_scores,
     make_task,
 )
-from nkcme.estimators.nkcme.folds import Folds, HeldOut
+from nkcme.estimators.nkcme.fitted_model import bandwidths_above, mean_bandwidth
+from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.recipe import EmbeddingRecipe
 from nkcme.estimators.replica_training import (
     Fitted,
@@ -36,11 +38,17 @@ from nkcme.estimators.replica_training import (
     train_replicas,
 )
 from nkcme.estimators.training_data import Encoded
-from nkcme.training.padding import map_blocks, pad_to, padded_width
+from nkcme.forward_passes import StackedNetworks, softmax
+from nkcme.training.padding import map_blocks, padded_width
 
 
-class Ensemble(NamedTuple):
-    """Embeddings with the same atoms; the leaves have a leading axis of members."""
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Embeddings with the same atoms; the leaves have a leading axis of members.
+
+    Networks are evaluated by NumPy, which compiles nothing; only the weights from components, whose
+    distribution functions are many, by a compiled program.
+    """
 
     members: NeuralEmbedding
 
@@ -61,19 +69,16 @@ class Ensemble(NamedTuple):
     @property
     def bandwidth(self) -> float:
         """The geometric mean of the members' bandwidths."""
-        values = np.asarray(self.members.bandwidth, np.float64)
-        return float(np.exp(np.mean(np.log(values)))) if len(values) > 1 else float(values[0])
+        floor, raw = self.members.bandwidth_floor, self.members.raw_bandwidth
+        return mean_bandwidth(bandwidths_above(np.asarray(floor), np.asarray(raw)))
 
     def weights(self, x: np.ndarray) -> np.ndarray:
         """The mean (n, m) of the members' weights: a mean of embeddings with the same atoms."""
-        members, x = self._padded(x)
-        return map_blocks(partial(_mean_weights, members), x)
+        return map_rows(lambda own: self.each_weights(own).mean(axis=0), x, block_rows=_BLOCK_ROWS)
 
     def each_weights(self, x: np.ndarray) -> np.ndarray:
         """The weights (n_members, n, m) of each member."""
-        members, x = self._padded(x)
-        everywhere = np.broadcast_to(x, (self.n_members, *x.shape))
-        return map_blocks(partial(_own_weights, members), everywhere, axis=1)
+        return self._of_outputs(self._networks(x))
 
     def spread(self, x: np.ndarray) -> np.ndarray:
         """The variance (n,) between the means that members predict for one output."""
@@ -83,13 +88,27 @@ class Ensemble(NamedTuple):
 
     def out_of_fold_weights(self, x: np.ndarray, folds: Folds) -> np.ndarray:
         """The weights (n_repeats, n, m) of each row by the members that did not train on it."""
-        members, _ = self._padded(x)
-        return HeldOut.of(x, folds).predict(_own_weights, members)
+        return self._of_outputs(self.out_of_fold_outputs(x, folds))
 
-    def _padded(self, x: np.ndarray) -> tuple[NeuralEmbedding, np.ndarray]:
-        """The members and their inputs (n, p) with the width of compiled programs."""
-        width = padded_width(x.shape[1])
-        return self.members.with_inputs(width), pad_to(x, width, axis=1)
+    def out_of_fold_outputs(self, x: np.ndarray, folds: Folds) -> np.ndarray:
+        """What the networks give for each row (n_repeats, n, ...), likewise."""
+        return folds.out_of_fold(lambda member, rows: self._networks.of_member(member, x[rows]))
+
+    @cached_property
+    def _networks(self) -> StackedNetworks:
+        return self.members.network.stacked()
+
+    def _of_outputs(self, outputs: np.ndarray) -> np.ndarray:
+        """The weights (..., m) for outputs (..., k) of the networks."""
+        if self.members.components is not None:
+            # Members have the same components before a network moves them.
+            first = jax.tree.map(
+                lambda leaf: leaf[0], (self.members.components, self.members.atoms)
+            )
+            flat = outputs.reshape(-1, outputs.shape[-1])
+            weights = map_blocks(partial(_component_weights, *first), flat)
+            return weights.reshape(*outputs.shape[:-1], -1)
+        return softmax(outputs) if self.members.network.head == "simplex" else outputs
 
     def embedding(
         self, weights: np.ndarray, location: Any, scale: Any, reading: str, **law: Any
@@ -110,10 +129,13 @@ class Ensemble(NamedTuple):
         )
 
 
+#: Rows that all members predict together.
+_BLOCK_ROWS = 8192
+
+
 @jax.jit
-def _mean_weights(members: NeuralEmbedding, x: Array) -> Array:
-    with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
-        return jnp.mean(jax.vmap(lambda member: member.weights(x))(members), axis=0)
+def _component_weights(components: Components, atoms: Atoms, outputs: Array) -> Array:
+    return components.weights(outputs, atoms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +171,7 @@ class EnsembleFit:
         """The trained members of one data set as one ensemble."""
         # By NumPy: JAX would compile programs to stack them.
         models = jax.tree.map(lambda *leaves: np.stack(leaves), *(one.model for one in members))
-        models = jax.device_put(models.with_inputs(candidate.training_data.x.shape[1]))
+        models = models.with_inputs(candidate.training_data.x.shape[1])
         histories = [one.history for one in members]
         history = {name: np.mean([h[name] for h in histories], axis=0) for name in histories[0]}
         history["step"] = histories[0]["step"]
@@ -248,35 +270,39 @@ class _Judge:
     """
 
     members: np.ndarray  # (n_replicas,), the number of the candidate of each
-    held_out: list[HeldOut]
+    x: list[np.ndarray]
+    folds: list[Folds]
     y: list[np.ndarray]
     weight: list[np.ndarray]
 
     @classmethod
     def of(cls, candidates: Sequence[Candidate]) -> _Judge:
-        held_out, y, weight, n_members = [], [], [], []
+        x, of_rows, y, weight, n_members = [], [], [], [], []
         for candidate in candidates:
             data, folds = candidate.training_data, candidate.folds
             assert folds is not None
             chosen = np.arange(len(data.x))[:: -(-len(data.x) // _JUDGED_ROWS)]
-            held_out.append(HeldOut.of(data.x, folds, chosen))
+            x.append(data.x[chosen])
+            of_rows.append(folds.of_rows(chosen))
             y.append(data.y[chosen])
             weight.append(data.weight[chosen])
             n_members.append(folds.n_members)
-        return cls(np.repeat(np.arange(len(n_members)), n_members), held_out, y, weight)
+        return cls(np.repeat(np.arange(len(n_members)), n_members), x, of_rows, y, weight)
 
     def __call__(self, models: NeuralEmbedding, done: int, best: np.ndarray) -> np.ndarray:
         scores = np.zeros(len(self.members))
-        for number, rows in enumerate(self.held_out):
+        for number, (x, folds) in enumerate(zip(self.x, self.folds, strict=True)):
             own = self.members == number
             of_data = jax.tree.map(lambda leaf: leaf[own], models)  # noqa: B023
-            weights = rows.predict(_own_weights, of_data).mean(axis=0)
-            atoms, y, weight = of_data.atoms.locations[0], self.y[number], self.weight[number]
+            ensemble = Ensemble(of_data.with_inputs(x.shape[1]))
+            y, weight = self.y[number], self.weight[number]
             if of_data.components is None:
-                scores[own] = np.average(energy_scores(weights, atoms, y), weights=weight)
+                weights = ensemble.out_of_fold_weights(x, folds).mean(axis=0)
+                scored = energy_scores(weights, ensemble.atoms, y)
+                scores[own] = np.average(scored, weights=weight)
             else:
-                surprise = -np.log(_mass_at(y[:, 0], weights, np.asarray(atoms)[:, 0]))
-                scores[own] = np.exp(np.average(surprise, weights=weight))
+                mass = _mass_at(y[:, 0], ensemble, ensemble.out_of_fold_outputs(x, folds))
+                scores[own] = np.exp(np.average(-np.log(mass), weights=weight))
         return scores
 
 
@@ -284,18 +310,15 @@ class _Judge:
 _UNIFORM_SHARE = 1e-3
 
 
-def _mass_at(y: np.ndarray, weights: np.ndarray, atoms: np.ndarray) -> np.ndarray:
-    """The weight (n,) of the atom nearest to each y, for weights (n, m) that sum to one."""
-    nearest = np.searchsorted(0.5 * (atoms[1:] + atoms[:-1]), y)
-    mass = weights[np.arange(len(y)), nearest]
+def _mass_at(y: np.ndarray, ensemble: Ensemble, outputs: np.ndarray) -> np.ndarray:
+    """The weight (n,) of the atom nearest to each y, in the mean over outputs (r, n, 3 K) of
+    networks that give components."""
+    atoms = ensemble.atoms[:, 0]
+    edges = np.concatenate([[-np.inf], 0.5 * (atoms[1:] + atoms[:-1]), [np.inf]])
+    nearest = np.searchsorted(edges[1:-1], y)
+    first = jax.tree.map(lambda leaf: leaf[:1], ensemble.members.components).stacked()
+    mass = first.mass_between(outputs, edges[nearest], edges[nearest + 1]).mean(axis=0)
     return (1.0 - _UNIFORM_SHARE) * mass + _UNIFORM_SHARE / len(atoms)
-
-
-@jax.jit
-def _own_weights(members: NeuralEmbedding, x: Array) -> Array:
-    """The weights (n_members, n, m) of each member at rows of its own, (n_members, n, p)."""
-    with jax.default_matmul_precision("highest"):
-        return jax.vmap(lambda member, rows: member.weights(rows))(members, x)
 
 
 def _member_seed(seed: int, member: int) -> int:

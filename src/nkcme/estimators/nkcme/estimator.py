@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from nkcme.estimators.nkcme.support_detection import support_of
 from nkcme.estimators.nkcme.training_defaults import WithTrainingDefaults
 from nkcme.estimators.nkcme.transform_choice import transform_of
 from nkcme.estimators.training_data import Encoded, Target
+from nkcme.training.cores import available_cores
 
 
 class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
@@ -304,9 +307,8 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         if not calibrated:
             return [TrainedModel(fit, Law(*fit.candidate.data.target)) for fit in fits]
         must = parameters.must_calibrate(self.recalibrate)
-        laws = (
-            fit_law(*pair, recipe.law, always_map=must) for pair in zip(fits, held_out, strict=True)
-        )
+        with ThreadPoolExecutor(available_cores()) as threads:
+            laws = threads.map(partial(fit_law, recipe=recipe.law, always_map=must), fits, held_out)
         return [TrainedModel(*pair) for pair in zip(fits, laws, strict=True)]
 
     @property

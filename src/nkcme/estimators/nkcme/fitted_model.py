@@ -132,6 +132,16 @@ def member_spread(ensemble: Weighing, location: Location | None, x: np.ndarray) 
     return ensemble.spread(x) if location is None else location.spread[:, 0]
 
 
+def bandwidths_above(floor: np.ndarray, raw: np.ndarray) -> np.ndarray:
+    """The bandwidth (k,) of each member: the softplus of its raw parameter, above its floor."""
+    return (floor + np.logaddexp(np.float32(0.0), raw)).astype(np.float64)
+
+
+def mean_bandwidth(each: np.ndarray) -> float:
+    """The geometric mean of the members' bandwidths (k,)."""
+    return float(np.exp(np.mean(np.log(each)))) if len(each) > 1 else float(each[0])
+
+
 class TrainedModel(NamedTuple):
     """The state that training gives for one data set."""
 

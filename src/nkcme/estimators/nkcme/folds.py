@@ -8,14 +8,12 @@ they are made as for a new row. For rows that are really new, all members are av
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nkcme.estimators.nkcme.law_recipe import LawRecipe
 from nkcme.estimators.training_data import Encoded
-from nkcme.training.padding import map_blocks, padded_width
 
 
 class Folds(NamedTuple):
@@ -56,6 +54,10 @@ class Folds(NamedTuple):
         repeat, fold = divmod(member, self.n_folds)
         return np.flatnonzero(self.fold[repeat] == fold)
 
+    def of_rows(self, rows: np.ndarray) -> Folds:
+        """The folds of some of the rows."""
+        return self._replace(fold=self.fold[:, rows])
+
     def out_of_fold(self, predict: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
         """Out-of-fold predictions, (n_repeats, n_rows, ...).
 
@@ -70,42 +72,6 @@ class Folds(NamedTuple):
         rows = [self.held_out_rows(member) for member in members]
         values = [predict(member, own) for member, own in zip(members, rows, strict=True)]
         return np.concatenate(values)[np.argsort(np.concatenate(rows))]
-
-
-class HeldOut(NamedTuple):
-    """The rows that each member does not train on, for one call of a program for all members."""
-
-    x: np.ndarray  # (n_members, longest, width), padded with zeros
-    rows: list[np.ndarray]  # the number of each row, per member
-    n_repeats: int
-
-    @classmethod
-    def of(cls, x: np.ndarray, folds: Folds, chosen: np.ndarray | None = None) -> HeldOut:
-        """From inputs (n, p); ``chosen`` are the rows to predict, by default all."""
-        wanted = np.ones(len(x), bool) if chosen is None else np.isin(np.arange(len(x)), chosen)
-        rows = [folds.held_out_rows(member) for member in range(folds.n_members)]
-        rows = [own[wanted[own]] for own in rows]
-        longest, width = max(map(len, rows)), padded_width(x.shape[1])
-        padded = np.zeros((len(rows), longest, width), x.dtype)
-        for member, own in enumerate(rows):
-            padded[member, : len(own), : x.shape[1]] = x[own]
-        return cls(padded, rows, folds.n_repeats)
-
-    def predict(self, program: Callable[[Any, np.ndarray], Any], models: Any) -> np.ndarray:
-        """Out-of-fold predictions (n_repeats, n, ...), in the order of the rows.
-
-        ``program(models, x)`` gives those of each member (n_members, n, ...) at rows of its own;
-        the models have as many inputs as ``x`` here.
-        """
-        predicted = map_blocks(partial(program, models), self.x, axis=1)
-        n_folds = len(self.rows) // self.n_repeats
-        of_repeat = []
-        for first in range(0, len(self.rows), n_folds):
-            members = range(first, first + n_folds)
-            values = np.concatenate([predicted[m, : len(self.rows[m])] for m in members])
-            order = np.argsort(np.concatenate([self.rows[m] for m in members]))
-            of_repeat.append(values[order])
-        return np.stack(of_repeat)
 
 
 def hold_out(data: Encoded, recipe: LawRecipe) -> tuple[Encoded, Encoded | None]:

@@ -13,16 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nkcme.distributions.blocks import map_rows
 from nkcme.errors import ModelFileError
-from nkcme.estimators.nkcme.folds import Folds, HeldOut
+from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.recipe import NetworkRecipe
 from nkcme.estimators.replica_training import Run
 from nkcme.estimators.training_data import Encoded
+from nkcme.forward_passes import StackedNetworks
 from nkcme.networks import MLP
 from nkcme.training.loop import Judge, Objective, Plan, Rows, Task, Trained, train
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
 from nkcme.training.optimizers import FALLING, Descent
-from nkcme.training.padding import map_blocks, pad_to, padded_width
+from nkcme.training.padding import pad_to, padded_width
 from nkcme.training.replicas import where_replicas
 
 PyTree = Any
@@ -32,6 +34,9 @@ PyTree = Any
 Error = Callable[[int, np.ndarray], float]
 
 _ACTIVATION = "relu"
+
+#: Rows that all members predict together.
+_BLOCK_ROWS = 8192
 
 
 class Networks(NamedTuple):
@@ -49,9 +54,7 @@ class Networks(NamedTuple):
 
     def members(self, x: np.ndarray) -> np.ndarray:
         """The predictions of each member at encoded inputs, (n_members, n, d)."""
-        width = padded_width(x.shape[1])
-        compute = partial(_each_member, self.models.with_inputs(width))
-        return map_blocks(compute, pad_to(x, width, axis=1), out_axis=1)
+        return map_rows(self.models.stacked(), x, block_rows=_BLOCK_ROWS, axis=1)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return named_arrays(self.models)
@@ -128,11 +131,6 @@ class _Fitting:
         """The number of the data set of each member."""
         return np.repeat(np.arange(len(self.datasets)), [f.n_members for f in self.folds])
 
-    @cached_property
-    def _held_out(self) -> list[HeldOut]:
-        pairs = zip(self.datasets, self.folds, strict=True)
-        return [HeldOut.of(data.x, of_data) for data, of_data in pairs]
-
     def _of_each(self, models: MLP) -> list[MLP]:
         """The models of each data set."""
         return [
@@ -143,16 +141,18 @@ class _Fitting:
     def result(self, models: MLP) -> list[tuple[Networks, np.ndarray]]:
         """The networks of each data set with their out-of-fold predictions."""
         each = self._of_each(models.with_inputs(self._n_in))
-        networks = (Networks(jax.device_put(own)) for own in each)
-        return list(zip(networks, self._out_of_fold(models), strict=True))
+        return list(zip(map(Networks, each), self._out_of_fold(models), strict=True))
 
     def errors(self, models: MLP) -> np.ndarray:
         """The error of each data set."""
         return np.array([self.error(i, own) for i, own in enumerate(self._out_of_fold(models))])
 
     def _out_of_fold(self, models: MLP) -> list[np.ndarray]:
-        pairs = zip(self._of_each(models), self._held_out, strict=True)
-        return [rows.predict(_each_own, own) for own, rows in pairs]
+        each = self._of_each(models.with_inputs(self._n_in))
+        return [
+            _out_of_fold(own.stacked(), data.x, folds)
+            for own, data, folds in zip(each, self.datasets, self.folds, strict=True)
+        ]
 
     def may_refine(self, errors: np.ndarray, to_beat: Callable[[int], float]) -> np.ndarray:
         """Whether networks are nearly exact, and not far worse than the other bases."""
@@ -234,6 +234,11 @@ class _Fitting:
             )
 
 
+def _out_of_fold(networks: StackedNetworks, x: np.ndarray, folds: Folds) -> np.ndarray:
+    """The predictions (n_repeats, n, d) of rows by the members that did not train on them."""
+    return folds.out_of_fold(lambda member, rows: networks.of_member(member, x[rows]))
+
+
 def _rows(datasets: Sequence[Encoded], folds: Sequence[Folds]) -> Rows:
     """The rows that each member of each data set trains on, in the concatenated table."""
     starts = np.cumsum([0] + [len(data.x) for data in datasets[:-1]])
@@ -288,16 +293,3 @@ def _loss(model: MLP, batch: tuple[Array, Array], _: Array) -> Array:
 
 def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Array, fan_in: Array | None) -> MLP:
     return MLP(n_in, n_out, hidden, activation=_ACTIVATION, head="signed", key=key, fan_in=fan_in)
-
-
-@jax.jit
-def _each_member(models: MLP, x: Array) -> Array:
-    with jax.default_matmul_precision("highest"):  # a GPU's ten bits are enough to train only
-        return jax.vmap(lambda model: jax.vmap(model)(x))(models)
-
-
-@jax.jit
-def _each_own(models: MLP, x: Array) -> Array:
-    """The predictions (n_members, n, d) of each member at rows of its own, (n_members, n, p)."""
-    with jax.default_matmul_precision("highest"):
-        return jax.vmap(lambda model, rows: jax.vmap(model)(rows))(models, x)

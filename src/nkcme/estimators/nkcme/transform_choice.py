@@ -10,15 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingRegressor
-from threadpoolctl import threadpool_limits
 
 from nkcme.distributions.support import Support
 from nkcme.distributions.transforms import LOG, NONE, restored, transformed
 from nkcme.errors import NkcmeError
 from nkcme.estimators.nkcme import parameters
+from nkcme.estimators.nkcme.background_fits import BackgroundFits
+from nkcme.estimators.nkcme.gradient_boosting import GradientBoosting
 from nkcme.estimators.nkcme.law_recipe import TransformRecipe
+from nkcme.estimators.nkcme.location_recipe import BoostingRecipe
 from nkcme.estimators.training_data import distinct_rows, need_positive
+from nkcme.training.cores import available_cores
 
 if TYPE_CHECKING:
     from nkcme.estimators.nkcme.estimator import NKCME
@@ -80,35 +82,55 @@ def compare(
     order = np.random.default_rng(seed).permutation(len(x))[: recipe.most_rows]
     x, y, weight = x[order], y[order, 0], weight[order] / weight[order].sum()
     fold = np.arange(len(y)) % recipe.n_folds
-    plain, log = (_scores(x, y, weight, fold, one, seed, recipe) for one in (NONE, LOG))
+    boosting = GradientBoosting(_boosting(recipe), len(y), seed)
+
+    def predict(job: tuple[str, int]) -> np.ndarray:
+        """The predictions of one fold by a quick model of y or of its transform."""
+        transform, k = job
+        train, test = fold != k, fold == k
+        g = transformed(y, transform)
+        held_out = x[test], g[test], weight[test]
+        return boosting.fit(x[train], g[train], weight[train], held_out).predicted[-1]
+
+    jobs = [(one, k) for one in (NONE, LOG) for k in range(recipe.n_folds)]
+    predicted = BackgroundFits(predict, jobs, available_cores()).results()
+    in_order = np.argsort(np.argsort(fold, kind="stable"), kind="stable")
+    plain, log = (
+        _scores(y, weight, np.concatenate(of_folds)[in_order], one, recipe)
+        for one, of_folds in (
+            (NONE, predicted[: recipe.n_folds]),
+            (LOG, predicted[recipe.n_folds :]),
+        )
+    )
     gain = float(weight @ (plain - log))
     error = np.sqrt(np.sum(np.square(weight * (plain - log - gain))))
     return Comparison(gain / float(weight @ plain), gain / max(float(error), 1e-300))
 
 
+def _boosting(recipe: TransformRecipe) -> BoostingRecipe:
+    """The boosting of a quick model: so many trees in one stage, which none is too many for."""
+    return BoostingRecipe(
+        n_trees=recipe.n_trees,
+        stage_trees=recipe.n_trees,
+        learning_rate=recipe.learning_rate,
+        least_leaves=recipe.n_leaves,
+        most_leaves=recipe.n_leaves,
+        min_samples_leaf=20,
+        l2=0.0,
+        max_features=1.0,
+    )
+
+
 def _scores(
-    x: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray,
-    fold: np.ndarray,
+    predicted: np.ndarray,
     transform: str,
-    seed: int,
     recipe: TransformRecipe,
 ) -> np.ndarray:
-    """The CRPS (n,) of out-of-fold predictions by a quick model of y or of its transform."""
-    g, predicted = transformed(y, transform), np.empty(len(y))
-    for k in range(recipe.n_folds):
-        train = fold != k
-        model = HistGradientBoostingRegressor(
-            max_iter=recipe.n_trees,
-            learning_rate=recipe.learning_rate,
-            max_leaf_nodes=recipe.n_leaves,
-            early_stopping=False,
-            random_state=seed,
-        )
-        with threadpool_limits(1):  # a few thousand rows are not worth several threads
-            model.fit(x[train], g[train], sample_weight=weight[train])
-            predicted[~train] = model.predict(x[~train])
+    """The CRPS (n,) of out-of-fold predictions (n,) of y or of its transform, with the residuals
+    of predictions of about one size around each."""
+    g = transformed(y, transform)
     n_levels = int(np.clip(len(y) // recipe.rows_per_level, 1, recipe.most_levels))
     level = np.empty(len(y), int)
     level[np.argsort(predicted, kind="stable")] = np.arange(len(y)) * n_levels // len(y)
