@@ -219,3 +219,29 @@ def test_stacked_networks_change_their_number_of_inputs_together():
     networks = jax.vmap(init)(keys).with_inputs(9)
     assert networks.layers[0].weight.shape == (4, 8, 9)
     np.testing.assert_array_equal(networks.layers[0].weight[:, :, 5:], 0.0)
+
+
+def test_hashed_weights_are_uniform_and_belong_to_their_key():
+    def layers(seed: int, fan_in: float) -> list[np.ndarray]:
+        mlp = MLP(
+            32,
+            5,
+            (64, 64),
+            activation="relu",
+            head="signed",
+            key=jax.random.key(seed),
+            fan_in=jnp.float32(fan_in),
+        )
+        return [np.asarray(layer.weight) for layer in mlp.layers]
+
+    first, second, last = layers(0, 8.0)
+    np.testing.assert_array_equal(first[:, 8:], 0.0)
+    for weight, limit in ((first[:, :8], 8**-0.5), (second, 1 / 8), (last, 1 / 8)):
+        scaled = np.sort(weight.ravel() / limit)
+        even = (np.arange(scaled.size) + 0.5) / scaled.size * 2 - 1
+        # Kolmogorov and Smirnov's distance of independent draws is below 1.63 / root n in 99 %.
+        assert np.abs(scaled - even).max() / 2 < 1.63 / np.sqrt(scaled.size)
+    for other in (layers(1, 8.0)[1], layers(2**20, 8.0)[1]):
+        assert abs(np.corrcoef(second.ravel(), other.ravel())[0, 1]) < 0.06
+    assert abs(np.corrcoef(second[:-1].ravel(), second[1:].ravel())[0, 1]) < 0.06
+    np.testing.assert_array_equal(second, layers(0, 8.0)[1])

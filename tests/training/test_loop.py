@@ -269,7 +269,7 @@ def test_an_optimizer_may_depend_on_the_constant_of_its_replica():
 
 
 def test_a_chunk_is_one_program_that_never_calls_the_host():
-    state = training._start(REGRESSION, keys(2), jnp.zeros((2, 3)))
+    state = training._start(REGRESSION, keys(2), keys(2), jnp.zeros((2, 3)))
     rows = Rows(*(jnp.asarray(a[:2]) for a in FOLDS))
     drawn = Minibatches(make_table(), 5).of_steps(10, np.asarray(state.key), rows, 0)
     inputs = jnp.zeros((2, 3)), *drawn

@@ -62,7 +62,7 @@ def test_the_papers_bandwidth_does_not_vanish_where_values_repeat_on_atoms():
     assert 1 < model.bandwidth_ / (DEFAULT.embedding.least_bandwidth * spacing) < 1.5
     assert np.isfinite(model.history_["loss"]).all()
     away = np.abs(x[:, 0]) > 0.1  # from the jump
-    np.testing.assert_allclose(model.predict(x)[away], y[away], atol=0.2)
+    np.testing.assert_allclose(model.predict(x)[away], y[away], atol=0.35)
 
 
 def test_fits_together_and_alone_agree():
