@@ -1,6 +1,7 @@
 """Fitting location models: out-of-fold predictions, stacks, scales, and fits in other threads."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,14 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from nkcme.errors import NkcmeError, TrainingError
 from nkcme.estimators.nkcme import location_fitting, location_regressors
+from nkcme.estimators.nkcme.extra_trees import ExtraTrees
 from nkcme.estimators.nkcme.folds import Folds
+from nkcme.estimators.nkcme.gradient_boosting import GradientBoosting
 from nkcme.estimators.nkcme.location_fitting import check_center, stack_bases
-from nkcme.estimators.nkcme.recipe import DEFAULT
+from nkcme.estimators.nkcme.recipe import DEFAULT, BoostingRecipe, ForestRecipe
+from nkcme.estimators.replica_training import Run
 from support.nkcme_models import cross_fitted, encoded, line, quick, small
+from support.tiny_estimators import small_recipe
 
 
 @pytest.fixture
@@ -161,3 +166,38 @@ def test_several_outputs_share_one_scale():
 def test_a_center_that_is_no_regressor_is_refused(center):
     with pytest.raises(NkcmeError, match="center must be"):
         check_center(center)
+
+
+def location_fit(x, y, recipe):
+    data, folds = encoded(x, y), Folds.assign(len(x), 2, 1, seed=0)
+    return location_fitting.fit_location_models("mean", [data], [folds], recipe, Run(False))[0]
+
+
+@pytest.mark.parametrize("hopeless_ratio", [0.0, 1e9])
+def test_trees_that_add_nothing_are_left_out(hopeless_ratio, rng):
+    x = rng.normal(size=(200, 2))
+    small = small_recipe(network_steps=100).location
+    recipe = replace(small, hopeless_ratio=hopeless_ratio, hopeless_gain=1.0)
+    fit = location_fit(x, x[:, 0] + x[:, 1], recipe)
+    assert (list(fit.model.bases) == ["network"]) == (hopeless_ratio > 0)
+
+
+def test_trees_that_add_something_are_kept(rng):
+    """Jumps, which trees learn at once."""
+    x = rng.normal(size=(300, 2))
+    recipe = small_recipe(network_steps=100).location
+    assert "base00" in location_fit(x, np.sign(x[:, 0]) + (x[:, 1] > 1), recipe).model.bases
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_pause_changes_nothing_in_the_end(paused, rng):
+    data, folds = encoded(rng.normal(size=(80, 2)), rng.normal(size=80)), Folds.assign(80, 2, 2, 0)
+    recipe = BoostingRecipe(n_trees=40, first_trees=10)
+    regressors = [GradientBoosting(recipe, 80), ExtraTrees(ForestRecipe(n_trees=2))]
+    known = location_regressors.RegressorFits(regressors, [data], [folds]).collect()
+    fits = location_regressors.RegressorFits(regressors, [data], [folds])
+    if paused:
+        fits.pause()
+    assert fits.first_trees(0).shape == (2, 80, 1)
+    for (ours,), (theirs,) in zip(fits.collect(), known, strict=True):
+        np.testing.assert_array_equal(ours[1], theirs[1])

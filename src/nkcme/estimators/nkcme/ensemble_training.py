@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nkcme.estimators.nkcme import parameters
 from nkcme.estimators.nkcme.ensemble import EnsembleTraining
 from nkcme.estimators.training_data import Encoded
@@ -26,10 +28,11 @@ def ensemble_training(
     training = EnsembleTraining(spec, values, options, model.atoms, n_atoms, n_repeats, recipe)
     if not open_ended:
         return training
+    n_rows = int(np.mean([data.n_rows for data in datasets]))
     return training._replace(
         spec=lambda *sizes: parameters.open_ended(spec(*sizes), recipe),
         options=options._replace(
-            batch_size=model.batch_size or recipe.open_ended_batch_size,
+            batch_size=model.batch_size or recipe.open_ended_batch(n_rows),
             marks=recipe.stopping.marks,
             least_gain=recipe.stopping.least_gain,
         ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from nkcme.distributions.support import EVERYTHING
 from nkcme.estimators.nkcme import parameters
+from nkcme.estimators.nkcme.background_fits import BackgroundFits
 from nkcme.estimators.nkcme.calibrating import fit_law
 from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import Spec, make_task
@@ -307,8 +307,12 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         if not calibrated:
             return [TrainedModel(fit, Law(*fit.candidate.data.target)) for fit in fits]
         must = parameters.must_calibrate(self.recalibrate)
-        with ThreadPoolExecutor(available_cores()) as threads:
-            laws = threads.map(partial(fit_law, recipe=recipe.law, always_map=must), fits, held_out)
+        learn = partial(fit_law, recipe=recipe.law, always_map=must)
+        jobs = list(zip(fits, held_out, strict=True))
+        if len(jobs) == 1:
+            laws = [learn(*jobs[0])]
+        else:
+            laws = BackgroundFits(lambda job: learn(*job), jobs, available_cores()).results()
         return [TrainedModel(*pair) for pair in zip(fits, laws, strict=True)]
 
     @property

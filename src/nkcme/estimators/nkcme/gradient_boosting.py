@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,59 @@ class StagedTrees(NamedTuple):
         return self.predicted[min(n_stages, self.n_stages) - 1]
 
 
+class GrowingTrees:
+    """A member that is being fitted, in stages of a few trees.
+
+    Parameters
+    ----------
+    recipe : BoostingRecipe
+    booster : lightgbm.Booster
+        Without trees.
+    held_out : tuple of arrays
+        x, y and weights of rows that it is not trained on.
+    """
+
+    def __init__(
+        self,
+        recipe: BoostingRecipe,
+        booster: Any,
+        held_out: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ):
+        self._recipe, self._booster, self._held_out = recipe, booster, held_out
+        self._n_trees, self._errors = [0], list[float]()
+        self._predicted = [np.zeros(len(held_out[0]))]
+        self._ended = False
+
+    def grow(self, most_trees: int | None = None, paused: Event | None = None) -> None:
+        """Add stages until there are enough, ``most_trees``, or a pause is asked for."""
+        x, y, weight = self._held_out
+        for size in self._recipe.stage_sizes[len(self._errors) :]:
+            few = most_trees is None or self._n_trees[-1] < most_trees
+            if self._ended or not few or (paused is not None and paused.is_set()):
+                return
+            for _ in range(size):
+                self._booster.update()
+            if self._booster.num_trees() == self._n_trees[-1]:  # no leaf can be split
+                self._ended = True
+                return
+            self._n_trees.append(self._booster.num_trees())
+            added = _predict(self._booster, x, self._n_trees[-2])
+            self._predicted.append(self._predicted[-1] + added)
+            self._errors.append(float(weight @ np.square(self._predicted[-1] - y)))
+            best = 1 + int(np.argmin(self._errors))
+            self._ended = self._recipe.is_enough(len(self._errors), best)
+
+    def predicted_after(self, n_trees: int) -> np.ndarray:
+        """How the first ``n_trees``, or all where they are fewer, predict the held-out rows."""
+        stages = sum(n <= n_trees for n in self._n_trees)
+        return self._predicted[max(stages, min(2, len(self._n_trees))) - 1]
+
+    def result(self) -> StagedTrees:
+        """The trees so far."""
+        trees = BoostedTrees.of_text(self._booster.model_to_string())
+        return StagedTrees(trees, self._n_trees[1:], self._predicted[1:])
+
+
 @dataclass(frozen=True)
 class GradientBoosting:
     """Gradient boosting for one output of a table of ``n_rows``."""
@@ -58,29 +112,28 @@ class GradientBoosting:
     ) -> StagedTrees:
         """Trees for rows (n, p), y (n,) and weights (n,); ``held_out`` are x, y and weights of
         other rows. Training ends long after the best prediction of these."""
+        growing = self.start(x, y, weight, held_out)
+        growing.grow()
+        return growing.result()
+
+    def start(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray,
+        held_out: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ) -> GrowingTrees:
+        """The same before its first tree."""
         import lightgbm  # here, because it is not needed to use a model
 
-        recipe, parameters = self.recipe, self._parameters()
         x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)  # it warns of slices
         differing = weight if np.ptp(weight) else None  # without weights it is faster
-        table = lightgbm.Dataset(x, y, weight=differing, params=parameters)
-        booster = lightgbm.Booster(parameters, table)
-        x_held_out, y_held_out, weight_held_out = held_out
-        n_trees, predicted, errors = [0], [np.zeros(len(x_held_out))], []
-        for size in recipe.stage_sizes:
-            for _ in range(size):
-                booster.update()
-            if booster.num_trees() == n_trees[-1]:  # no leaf can be split
-                break
-            n_trees.append(booster.num_trees())
-            predicted.append(predicted[-1] + _predict(booster, x_held_out, n_trees[-2]))
-            errors.append(weight_held_out @ np.square(predicted[-1] - y_held_out))
-            if recipe.is_enough(len(errors), 1 + int(np.argmin(errors))):
-                break
-        trees = BoostedTrees.of_text(booster.model_to_string())
-        return StagedTrees(trees, n_trees[1:], predicted[1:])
+        table = lightgbm.Dataset(x, y, weight=differing, params=self.parameters)
+        booster = lightgbm.Booster(self.parameters, table)
+        return GrowingTrees(self.recipe, booster, held_out)
 
-    def _parameters(self) -> dict[str, int | float | bool | str]:
+    @property
+    def parameters(self) -> dict[str, int | float | bool | str]:
         """LightGBM's; encoded inputs have neither missing values nor categories."""
         return {
             "objective": "l2",

@@ -84,7 +84,7 @@ class NoveltyRecipe(Constants):
     variogram_factor_fixed: float = constant(
         6.0, "The same for fixed atoms, which continue no trend.", SHIFTS
     )
-    most_rows: int = constant(5000, "Training rows that are looked at.", NOTHING)
+    most_rows: int = constant(2000, "Training rows that are looked at.", NOTHING)
     most_centers: int = constant(200, "Cluster centres of their inputs,", NOTHING)
     rows_per_center: int = constant(5, "and the least number of rows for each.", NOTHING)
 

@@ -8,7 +8,8 @@ are best out-of-fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,48 +108,87 @@ def fit_location_models(
     n_rows = int(np.mean([data.n_rows for data in datasets]))
     regressors, with_networks = _bases_of(center, recipe, n_rows)
     fits = RegressorFits(list(regressors.values()), datasets, folds)
-
-    @cache
-    def by_regressors() -> dict[str, list[tuple[Any, np.ndarray]]]:
-        """The fitted regressors by name, waited for when first needed."""
-        return dict(zip(regressors, fits.collect(), strict=True))
-
-    def error(number: int, *out_of_fold: np.ndarray) -> float:
-        """The error of a stack of bases with these predictions, in the mean over outputs."""
-        stacks = fit_stacks(datasets[number], folds[number], out_of_fold, recipe)
-        return float(np.sqrt(np.mean(np.square(_errors(stacks, folds[number].n_members)))))
-
-    def to_beat(number: int) -> float:
-        """The error of the regressors, if there are any."""
-        others = [each[number][1] for each in by_regressors().values()]
-        return error(number, *others) if others else np.inf
-
+    others = _OtherBases(regressors, fits, datasets, folds, recipe, isinstance(center, str))
     found: dict[str, list[tuple[Any, np.ndarray]]] = {}
     try:
         if with_networks:
-            found[NETWORK], interrupted = fit_networks(
-                recipe.network(n_rows), datasets, folds, error, to_beat, run
-            )
+            network = recipe.network(n_rows)
+            found[NETWORK], interrupted = fit_networks(network, datasets, folds, others, run)
             if interrupted:
                 raise TrainingInterrupted(
                     "stopped by Ctrl-C while the location model was trained: there is no model "
                     "yet. To continue later, fit again with the same data, parameters and "
                     "checkpoint=PATH"
                 )
-    except BaseException:
+        if not (with_networks and others.are_hopeless([each[1] for each in found[NETWORK]])):
+            found |= others.collected
+    finally:
         fits.abandon()
-        raise
-    found |= by_regressors()
     located = _stack_each(datasets, folds, dict(sorted(found.items())), recipe)
     unused = [
         name
         for name, base in regressors.items()
-        if isinstance(base, ExtraTrees) and _is_needless(name, located, recipe)
+        if isinstance(base, ExtraTrees) and name in found and _is_needless(name, located, recipe)
     ]
     if unused:
         kept = {name: fit for name, fit in sorted(found.items()) if name not in unused}
         located = _stack_each(datasets, folds, kept, recipe)
     return with_scale(located, datasets, folds, recipe) if center == "mean-scale" else located
+
+
+@dataclass(frozen=True, eq=False)
+class _OtherBases:
+    """The bases beside the networks, which are fitted while the networks train."""
+
+    regressors: dict[str, Any]
+    fits: RegressorFits
+    datasets: Sequence[Encoded]
+    folds: Sequence[Folds]
+    recipe: LocationRecipe
+    may_leave_out: bool  # whether trees that add nothing may be left out
+
+    @cached_property
+    def collected(self) -> dict[str, list[tuple[Any, np.ndarray]]]:
+        """The fitted regressors by name, and their out-of-fold predictions; waited for."""
+        return dict(zip(self.regressors, self.fits.collect(), strict=True))
+
+    def stack_error(self, number: int, *out_of_fold: np.ndarray) -> float:
+        """The error of a stack of bases with these predictions, in the mean over outputs."""
+        stacks = fit_stacks(self.datasets[number], self.folds[number], out_of_fold, self.recipe)
+        return float(np.sqrt(np.mean(np.square(_errors(stacks, self.folds[number].n_members)))))
+
+    def errors(self, networks: Sequence[np.ndarray]) -> np.ndarray:
+        """The error of the other bases on each data set, beside networks with these out-of-fold
+        predictions: that of the first trees where the rest of them need not be waited for."""
+        if not self.regressors:
+            return np.full(len(self.datasets), np.inf)
+        if self.are_hopeless(networks):
+            self.fits.pause()
+            return np.array([self.stack_error(*one) for one in enumerate(self._first_trees)])
+        fitted = self.collected.values()
+        return np.array(
+            [self.stack_error(i, *(each[i][1] for each in fitted)) for i in range(len(networks))]
+        )
+
+    def are_hopeless(self, networks: Sequence[np.ndarray]) -> bool:
+        """Whether the first trees show that trees would add nothing to networks with these
+        out-of-fold predictions, on any data set."""
+        first = self._first_trees if self.may_leave_out and self.regressors else []
+        return bool(first) and all(
+            self._adds_nothing(i, *pair) for i, pair in enumerate(zip(networks, first, strict=True))
+        )
+
+    @cached_property
+    def _first_trees(self) -> list[np.ndarray]:
+        found = [self.fits.first_trees(i) for i in range(len(self.datasets))]
+        return [one for one in found if one is not None]
+
+    def _adds_nothing(self, number: int, networks: np.ndarray, trees: np.ndarray) -> bool:
+        alone = self.stack_error(number, networks)
+        if alone > self.recipe.hopeless_ratio * self.stack_error(number, trees):
+            return False
+        together = self.stack_error(number, networks, trees)
+        return together > (1.0 - self.recipe.hopeless_gain) * alone
 
 
 def _bases_of(center: Any, recipe: LocationRecipe, n_rows: int) -> tuple[dict[str, Any], bool]:

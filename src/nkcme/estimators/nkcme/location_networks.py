@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -29,9 +29,16 @@ from nkcme.training.replicas import where_replicas
 
 PyTree = Any
 
-#: ``error(number, out_of_fold)`` returns the error of data set ``number`` by these out-of-fold
-#: predictions (n_repeats, n, d).
-Error = Callable[[int, np.ndarray], float]
+
+class OtherBases(Protocol):
+    """The bases that are fitted beside the networks."""
+
+    def stack_error(self, number: int, *out_of_fold: np.ndarray) -> float:
+        """The error of data set ``number`` by these out-of-fold predictions (n_repeats, n, d)."""
+
+    def errors(self, networks: Sequence[np.ndarray]) -> np.ndarray:
+        """The errors of the other bases, beside networks with these predictions."""
+
 
 _ACTIVATION = "relu"
 
@@ -75,8 +82,7 @@ def fit_networks(
     recipe: NetworkRecipe,
     datasets: Sequence[Encoded],
     folds: Sequence[Folds],
-    error: Error,
-    to_beat: Callable[[int], float],
+    others: OtherBases,
     run: Run,
 ) -> tuple[list[tuple[Networks, np.ndarray]], bool]:
     """Fit one network per member to every data set, until twice the steps gain too little.
@@ -87,11 +93,9 @@ def fit_networks(
     Parameters
     ----------
     recipe, datasets, folds
-    error : callable
-        ``error(number, out_of_fold)`` is the error of data set ``number`` by these predictions.
-    to_beat : callable
-        ``to_beat(number)`` is the error of the other bases. Networks that will not come below it,
-        even if each doubling of the steps gains as much as the last, are not trained further.
+    others : OtherBases
+        Networks that will not come below their error, even if each doubling of the steps gains as
+        much as the last, are not trained further.
     run : Run
         Its groups keep the state of the two phases.
 
@@ -102,13 +106,15 @@ def fit_networks(
     interrupted : bool
         Whether Ctrl-C ended training early.
     """
-    fitting = _Fitting(recipe, datasets, folds, error)
-    trained = fitting.train(to_beat, run.group("location"))
+    fitting = _Fitting(recipe, datasets, folds, others)
+    trained = fitting.train(run.group("location"))
     models, interrupted = trained.models, trained.interrupted
-    errors = fitting.errors(models)
-    if fitting.may_refine(errors, to_beat).any() and not interrupted:
+    predicted = fitting.out_of_fold(models)
+    errors = fitting.errors(predicted)
+    if fitting.may_refine(errors, predicted).any() and not interrupted:
         refined = fitting.refine(models, run.group("location-refined"))
-        better = (fitting.errors(refined.models) < errors)[fitting.members]
+        errors_after = fitting.errors(fitting.out_of_fold(refined.models))
+        better = (errors_after < errors)[fitting.members]
         models = where_replicas(better, refined.models, models)
         interrupted = refined.interrupted
     return fitting.result(models), interrupted
@@ -124,7 +130,7 @@ class _Fitting:
     recipe: NetworkRecipe
     datasets: Sequence[Encoded]
     folds: Sequence[Folds]
-    error: Error
+    others: OtherBases
 
     @cached_property
     def members(self) -> np.ndarray:
@@ -141,35 +147,37 @@ class _Fitting:
     def result(self, models: MLP) -> list[tuple[Networks, np.ndarray]]:
         """The networks of each data set with their out-of-fold predictions."""
         each = self._of_each(models.with_inputs(self._n_in))
-        return list(zip(map(Networks, each), self._out_of_fold(models), strict=True))
+        return list(zip(map(Networks, each), self.out_of_fold(models), strict=True))
 
-    def errors(self, models: MLP) -> np.ndarray:
-        """The error of each data set."""
-        return np.array([self.error(i, own) for i, own in enumerate(self._out_of_fold(models))])
+    def errors(self, predicted: Sequence[np.ndarray]) -> np.ndarray:
+        """The error of each data set by out-of-fold predictions."""
+        return np.array([self.others.stack_error(*one) for one in enumerate(predicted)])
 
-    def _out_of_fold(self, models: MLP) -> list[np.ndarray]:
+    def out_of_fold(self, models: MLP) -> list[np.ndarray]:
+        """The out-of-fold predictions (n_repeats, n, d) of each data set."""
         each = self._of_each(models.with_inputs(self._n_in))
         return [
             _out_of_fold(own.stacked(), data.x, folds)
             for own, data, folds in zip(each, self.datasets, self.folds, strict=True)
         ]
 
-    def may_refine(self, errors: np.ndarray, to_beat: Callable[[int], float]) -> np.ndarray:
+    def may_refine(self, errors: np.ndarray, predicted: Sequence[np.ndarray]) -> np.ndarray:
         """Whether networks are nearly exact, and not far worse than the other bases."""
-        others = np.array([to_beat(i) for i in range(len(errors))])
-        return (errors < self.recipe.precise) & (errors < self.recipe.refining_reach * others)
+        reach = self.recipe.refining_reach * self.others.errors(predicted)
+        return (errors < self.recipe.precise) & (errors < reach)
 
-    def train(self, to_beat: Callable[[int], float], run: Run) -> Trained:
+    def train(self, run: Run) -> Trained:
         """Train from random parameters at a constant rate, as long as it helps."""
         stopping, members = self.recipe.stopping, self.members
 
         def judge(models: MLP, done: int, best: np.ndarray) -> np.ndarray:
-            errors = self.errors(models)
+            predicted = self.out_of_fold(models)
+            errors = self.errors(predicted)
             before = np.array([best[members == i][0] for i in range(len(errors))])
-            if not np.isfinite(before).all():  # the other bases may still be fitted
+            if done < stopping.least:  # training goes on; the other bases may still be fitted
                 return errors[members]
-            others = np.array([to_beat(i) for i in range(len(errors))])
-            others[self.may_refine(errors, to_beat)] = np.inf
+            others = self.others.errors(predicted)
+            others[self.may_refine(errors, predicted)] = np.inf
             return stopping.judged(errors, before, done, others)[members]
 
         plan = Plan(

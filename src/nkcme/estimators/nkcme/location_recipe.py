@@ -151,6 +151,9 @@ class BoostingRecipe(Constants):
     learning_rate: float = constant(
         0.15, "As good as 0.1 in the mean of all members, with a quarter fewer trees.", TABLES
     )
+    first_trees: int = constant(
+        100, "Trees that all members grow before any grows more; see `LocationRecipe`.", NOTHING
+    )
     stage_trees: int = constant(10, "The number of trees is a multiple of this.", NOTHING)
     patience: float = constant(
         2.0, "A member ends after this many times the trees that are best for it.", TABLES
@@ -220,6 +223,15 @@ class LocationRecipe(Constants):
         ),
         "A scale varies slowly with x; small trees and few of them.",
         UCI,
+    )
+    hopeless_ratio: float = constant(
+        0.6,
+        "Trees are left out where networks have an error below this many times that of the first "
+        "trees, which further trees seldom halve,",
+        TABLES,
+    )
+    hopeless_gain: float = constant(
+        0.005, "and a stack with the first trees lowers it by less than this share.", TABLES
     )
     least_bias_share: float = constant(
         0.05, "The share of the squared error that more members never remove.", NOTHING

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from threading import Event
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -15,7 +16,12 @@ from nkcme.estimators.nkcme.background_fits import BackgroundFits
 from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
 from nkcme.estimators.nkcme.extra_trees import ExtraTrees
 from nkcme.estimators.nkcme.folds import Folds
-from nkcme.estimators.nkcme.gradient_boosting import GradientBoosting, StagedTrees, stop_members
+from nkcme.estimators.nkcme.gradient_boosting import (
+    GradientBoosting,
+    GrowingTrees,
+    StagedTrees,
+    stop_members,
+)
 from nkcme.estimators.nkcme.tree_tables import TreeEnsemble
 from nkcme.estimators.training_data import Encoded
 from nkcme.training.cores import available_cores
@@ -47,7 +53,8 @@ class RegressorFits:
     """Regressors being cross-fitted, each to each data set.
 
     The fits start at once in other threads: networks can be compiled, and take their first steps,
-    meanwhile.
+    meanwhile. Boosting starts with the first trees of all members, which can be looked at before
+    the others are grown.
     """
 
     def __init__(
@@ -55,7 +62,8 @@ class RegressorFits:
     ):
         self._n_regressors = len(regressors)
         self._sets = list(zip(datasets, folds, strict=True))
-        jobs = [
+        self._paused = Event()
+        self._jobs = [
             _Job(
                 _seeded(regressor, data.seed + member),
                 *_of_output(data, of_data.training_rows(member), output),
@@ -66,12 +74,41 @@ class RegressorFits:
             for member in range(of_data.n_members)
             for output in range(data.y.shape[1])
         ]
-        self._running = BackgroundFits(_fit, jobs, _background_threads(available_cores()))
+        self._boosted = [job for job in self._jobs if isinstance(job.regressor, GradientBoosting)]
+        self._n_threads = _background_threads(available_cores())
+        work = [*(job.start for job in self._boosted), *(job.finish for job in self._jobs)]
+        self._running = BackgroundFits(lambda do: do(self._paused), work, self._n_threads)
+
+    def first_trees(self, number: int) -> np.ndarray | None:
+        """The out-of-fold predictions (n_repeats, n, d) of data set ``number`` by the first boosted
+        trees of its members; None without boosting."""
+        if not self._boosted:
+            return None
+        data, folds = self._sets[number]
+        n_before = sum(f.n_members * d.y.shape[1] for d, f in self._sets[:number])
+        n_outputs = data.y.shape[1]
+
+        def predict(member: int, rows: np.ndarray) -> np.ndarray:
+            first = n_before + member * n_outputs
+            return np.stack(
+                [job.first_predicted() for job in self._boosted[first : first + n_outputs]], axis=-1
+            )
+
+        return folds.out_of_fold(predict)
+
+    def pause(self) -> None:
+        """Start no more fits, and end those of boosting soon; `collect` finishes them."""
+        self._paused.set()
 
     def collect(self) -> list[list[tuple[TreeEnsemble | Regressors, np.ndarray]]]:
         """For each regressor and data set: the fits and their out-of-fold predictions,
         (n_repeats, n, d)."""
-        results = iter(self._running.results())
+        self._running.results()
+        if self._paused.is_set():
+            self._paused.clear()
+            rest = [job.finish for job in self._jobs]
+            BackgroundFits(lambda do: do(self._paused), rest, self._n_threads).results()
+        results = iter([job.result() for job in self._jobs])
         return [
             [_collected(results, data, of_data) for data, of_data in self._sets]
             for _ in range(self._n_regressors)
@@ -79,6 +116,7 @@ class RegressorFits:
 
     def abandon(self) -> None:
         """Start no more fits, and wait for those that are running."""
+        self._paused.set()
         self._running.abandon()
 
 
@@ -88,33 +126,75 @@ def _background_threads(n_cores: int) -> int:
     return max(n_cores - 2, min(n_cores, 2))
 
 
-class _Job(NamedTuple):
+class _Job:
     """A regressor to fit to one output, and x, y and weights of the held-out rows."""
 
-    regressor: Any
-    x: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-    held_out: tuple[np.ndarray, np.ndarray, np.ndarray]
+    def __init__(
+        self,
+        regressor: Any,
+        x: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray,
+        held_out: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ):
+        self.regressor, self.held_out = regressor, held_out
+        self._rows = x, y, weight
+        self._growing: GrowingTrees | None = None
+        self._started = Event()
+        self._error: Exception | None = None
+        self._fitted: tuple[Any, np.ndarray] | None = None
+
+    def start(self, paused: Event) -> None:
+        """Grow the first trees, whether paused or not."""
+        try:
+            growing = self.regressor.start(*self._rows, self.held_out)
+            growing.grow(self.regressor.recipe.first_trees)
+            self._growing = growing
+        except Exception as error:
+            self._error = error
+            raise
+        finally:
+            self._started.set()
+
+    def first_predicted(self) -> np.ndarray:
+        """The predictions of the held-out rows by the first trees, waited for."""
+        self._started.wait()
+        if self._error is not None:
+            raise self._error
+        assert self._growing is not None
+        return self._growing.predicted_after(self.regressor.recipe.first_trees)
+
+    def finish(self, paused: Event) -> None:
+        """Fit the regressor, or grow the other trees, unless paused."""
+        if isinstance(self.regressor, GradientBoosting):
+            self._started.wait()  # it was submitted before: some thread is at it
+            if self._growing is not None:
+                self._growing.grow(paused=paused)
+        elif self._fitted is None and not paused.is_set():
+            self._fitted = self._fit()
+
+    def _fit(self) -> tuple[Any, np.ndarray]:
+        x = self.held_out[0]
+        if isinstance(self.regressor, ExtraTrees):
+            return self.regressor.fit(*self._rows, x)
+        rows, y, weight = self._rows
+        self.regressor.fit(rows, y, **_weighted(self.regressor, weight))
+        return self.regressor, self.regressor.predict(x) if len(x) else np.empty(0)
+
+    def result(self) -> tuple[Any, np.ndarray]:
+        """The fitted regressor and its predictions of the held-out rows. Boosted trees are not
+        stopped yet."""
+        if self._growing is not None:
+            staged = self._growing.result()
+            return staged, staged.predicted[-1]
+        assert self._fitted is not None
+        return self._fitted
 
 
 def _of_output(
     data: Encoded, rows: np.ndarray, output: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return data.x[rows], data.y[rows, output], data.weight[rows]
-
-
-def _fit(job: _Job) -> tuple[Any, np.ndarray]:
-    """A fitted regressor and its predictions of the held-out rows. Boosted trees are not stopped
-    yet."""
-    if isinstance(job.regressor, GradientBoosting):
-        staged = job.regressor.fit(job.x, job.y, job.weight, job.held_out)
-        return staged, staged.predicted[-1]
-    x = job.held_out[0]
-    if isinstance(job.regressor, ExtraTrees):
-        return job.regressor.fit(job.x, job.y, job.weight, x)
-    job.regressor.fit(job.x, job.y, **_weighted(job.regressor, job.weight))
-    return job.regressor, job.regressor.predict(x) if len(x) else np.empty(0)
 
 
 def _collected(

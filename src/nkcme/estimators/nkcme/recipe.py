@@ -126,6 +126,12 @@ class EmbeddingRecipe(Constants):
         0.5, "Their weight decay, relative to that of a fixed length.", TABLES
     )
     open_ended_batch_size: int = constant(128, "Their minibatch; with 256 they overfit.", TABLES)
+    large_table_rows: int = constant(20_000, "From here on they do not,", TABLES)
+    large_batch_size: int = constant(
+        512,
+        "and with this minibatch CRPS is 1.9 % lower on keggdirected, 0.1 % on diamonds.",
+        TABLES,
+    )
     decay_factor: float = constant(
         120.0,
         "Weight decay (120 p / n)^0.8 for p inputs. With 40, log densities are worse, with 360 all "
@@ -181,6 +187,11 @@ class EmbeddingRecipe(Constants):
         """The least bandwidth, in atom spacings: wider where rows are too few for a fine grid."""
         floor = (self.floor_rows / n_rows) ** self.floor_power
         return float(np.clip(floor, self.least_floor, self.most_floor))
+
+    def open_ended_batch(self, n_rows: int) -> int:
+        """The minibatch of cross-fitted ensembles for a table of ``n_rows``."""
+        large = n_rows >= self.large_table_rows
+        return self.large_batch_size if large else self.open_ended_batch_size
 
     def count_atoms(self, n_outputs: int) -> int:
         """How many atoms there are."""
