@@ -31,13 +31,20 @@ Table = tuple[np.ndarray, np.ndarray]
 Seconds = dict[str, float]
 
 _PROGRAM = """
-import json, sys
+import json, sys, time
 import numpy as np
 from nkcme import NKCME
 with np.load(sys.argv[1]) as table:
     X, y = table["X"], table["y"]
 model = NKCME(**json.loads(sys.argv[2]), random_state=0, verbose=False).fit(X, y)
-print(json.dumps(model.fit_seconds_))
+seconds = dict(model.fit_seconds_)
+if len(sys.argv) > 3:
+    begun = time.perf_counter()
+    model.predict_quantiles(X[:1000], [0.05, 0.5, 0.95])
+    seconds["first_prediction"] = time.perf_counter() - begun
+    again = NKCME(**json.loads(sys.argv[2]), random_state=1, verbose=False).fit(X, y)
+    seconds["second_fit"] = again.fit_seconds_["total"]
+print(json.dumps(seconds))
 """
 
 #: The peer that the fit of Concrete is compared with.
@@ -100,12 +107,23 @@ def unseen(repeats: int) -> dict[str, Any]:
     return {name: {"shape": shapes[name], **median_seconds(runs)} for name, runs in found.items()}
 
 
+def repeated(repeats: int) -> dict[str, Any]:
+    """The default on 1,500 generated rows: a first fit, its first prediction, and a second fit in
+    the same process."""
+    found = []
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as cache:
+            found.append(fit_seconds(generated(1500, 5), {}, cache, twice=True))
+    return median_seconds(found)
+
+
 CASES: dict[str, Callable[[int], dict[str, Any]]] = {
     "concrete": concrete,
     "ring": ring,
     "wide": wide,
     "large": large,
     "unseen": unseen,
+    "repeated": repeated,
 }
 
 
@@ -140,19 +158,24 @@ def _empty_and_filled(table: Table, parameters: dict[str, Any], repeats: int) ->
     return {"empty_cache": first, "filled_cache": median_seconds(later)}
 
 
-def fit_seconds(table: Table, parameters: dict[str, Any], cache: str) -> Seconds:
-    """``fit_seconds_`` of a fit in a new process, which has this cache of compiled programs."""
+def fit_seconds(
+    table: Table, parameters: dict[str, Any], cache: str, *, twice: bool = False
+) -> Seconds:
+    """``fit_seconds_`` of a fit in a new process, which has this cache of compiled programs;
+    ``twice`` adds a prediction and a second fit."""
     # A cache that the user has configured for JAX, or disabled, must not count.
     environment = {k: v for k, v in os.environ.items() if "COMPILATION_CACHE" not in k}
     environment |= {
         "XDG_CACHE_HOME": cache,
-        "PYTHONPATH": str(Path(nkcme.__file__).parents[1]),
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(nkcme.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        ),
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "table.npz")
         np.savez(file, X=table[0], y=table[1])
         done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, str(file), json.dumps(parameters)],
+            [sys.executable, "-c", _PROGRAM, str(file), json.dumps(parameters), *["twice"] * twice],
             capture_output=True,
             text=True,
             env=environment,

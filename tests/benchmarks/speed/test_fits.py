@@ -17,11 +17,12 @@ def fake_fits(monkeypatch):
     """Fits whose compilation takes a second with an empty cache; the shapes of their tables."""
     shapes, seen = [], set()
 
-    def fit_seconds(table, parameters, cache):
+    def fit_seconds(table, parameters, cache, *, twice=False):
         shapes.append((*table[0].shape, len(parameters)))
         compilation = 0.0 if cache in seen else 1.0
         seen.add(cache)
-        return {"total": 2.0 + compilation, "compilation": compilation}
+        seconds = {"total": 2.0 + compilation, "compilation": compilation}
+        return seconds | ({"second_fit": 1.0} if twice else {})
 
     def predict(cell, data, levels, seed):
         assert data.X.shape == (927, 8)
@@ -34,7 +35,7 @@ def fake_fits(monkeypatch):
 
 
 def test_every_case_is_measured_with_an_empty_and_a_filled_cache(fake_fits, tmp_path, capsys):
-    fits.main(["concrete", "ring", "wide", "unseen"], 2, tmp_path)
+    fits.main(["concrete", "ring", "wide", "unseen", "repeated"], 2, tmp_path)
     (file,) = tmp_path.iterdir()
     result = json.loads(file.read_text(encoding="utf-8"))
     assert file.name.startswith("fit-speed-")
@@ -48,6 +49,7 @@ def test_every_case_is_measured_with_an_empty_and_a_filled_cache(fake_fits, tmp_
     assert fake_fits[0] == (927, 8, 0)
     assert fake_fits[3][:2] == (5000, 1)
     assert (3700, 26, 0) in fake_fits
+    assert result["cases"]["repeated"] == {"total": 3.0, "compilation": 1.0, "second_fit": 1.0}
 
 
 def test_unknown_cases_are_refused(tmp_path):
