@@ -131,7 +131,8 @@ def fit_speed(
 
     Concrete beside NGBoost, the ring with our recipe and the paper's, 5,000 x 20 and 100,000 x 10
     rows, with an empty and a filled cache of compiled programs; and tables of shapes never seen
-    after another one was fitted; 1,500 rows twice in one process. Takes half an hour. Writes fit-speed-DEVICE.json.
+    after another one was fitted; 1,500 rows twice in one process. Takes half an hour. Writes
+    fit-speed-DEVICE.json.
     """
     from benchmarks.speed.fits import main
 
