@@ -19,7 +19,7 @@ FLOORS = [
     {"serving"},
     {"report", "runtime"},
     {"estimators", "rl"},
-    {"evaluation", "datasets", "presets"},
+    {"evaluation", "cross_validation", "pipeline", "datasets", "presets"},
     {"training", "calibration", "tables", "model_files"},
     {"distributions", "objectives", "metrics"},
     {"networks", "atoms", "kernels"},

@@ -128,11 +128,7 @@ def evaluate(model: Any, X: Any, y: Any) -> dict[str, Any]:
 
 def evaluate_rows(model: Any, X: Any, y: Any) -> Evaluation:
     """The predictions of a fitted model with one output for every row of a table."""
-    if not hasattr(model, "predict_dist"):
-        raise NkcmeError(
-            f"a {type(model).__name__} has no predict_dist, so it predicts no distributions to "
-            "evaluate; pass a fitted estimator of nkcme"
-        )
+    need_distributions(model)
     table, target = as_table(X), as_target(y)
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
@@ -145,6 +141,15 @@ def evaluate_rows(model: Any, X: Any, y: Any) -> Evaluation:
     found = list(_evaluate_blocks(model, table, target))
     names = [field.name for field in fields(Evaluation)]
     return Evaluation(*(np.concatenate([getattr(b, name) for b in found]) for name in names))
+
+
+def need_distributions(model: Any) -> None:
+    """Raise unless a model predicts distributions."""
+    if not hasattr(model, "predict_dist"):
+        raise NkcmeError(
+            f"a {type(model).__name__} has no predict_dist, so it predicts no distributions; pass "
+            "an estimator of nkcme, or a DistributionPipeline that ends in one"
+        )
 
 
 def _evaluate_blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[Evaluation]:

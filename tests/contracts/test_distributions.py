@@ -323,11 +323,21 @@ def test_blocks_of_rows_and_points_give_the_same_results(name, monkeypatch):
 
 
 @every_distribution
-def test_repr_is_one_line_with_the_number_of_rows(name):
-    text = repr(case(name))
-    assert "\n" not in text
-    assert text.startswith(type(case(name)).__name__)
-    assert f"{ROWS} rows" in text
+def test_repr_has_the_number_of_rows_and_the_first_of_them_in_numbers(name):
+    dist = case(name)
+    first, *rows = repr(dist).splitlines()
+    assert first.startswith(f"{type(dist).__name__}({ROWS} rows, ")
+    assert len(rows) == ROWS
+    assert "array" not in repr(dist)
+    for i, row in enumerate(rows):
+        assert row.startswith(f"  row {i}: mean ")
+        if dist.n_outputs == 1:
+            low, high = dist.interval(0.9)[i]
+            assert row.endswith(f"mean {dist.mean()[i]:.4g}, 90 % interval {low:.4g} to {high:.4g}")
+    many = dist[[0] * 1200]
+    assert repr(many).splitlines()[0].startswith(f"{type(dist).__name__}(1,200 rows, ")
+    assert repr(many).splitlines()[-1] == "  and 1,197 more"
+    assert repr(dist[[]]).splitlines()[0] == repr(dist[[]])
 
 
 # --- errors ---------------------------------------------------------------------------------------
