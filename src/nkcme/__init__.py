@@ -7,7 +7,7 @@ from nkcme._version import __version__
 from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, TrainingError
 
 if TYPE_CHECKING:
-    from nkcme import datasets, metrics, presets, rl
+    from nkcme import datasets, explain, metrics, presets, rl
     from nkcme.calibration.conformal import ConformalIntervals
     from nkcme.cross_validation import cross_val_predict_dist
     from nkcme.distributions.base import Distribution
@@ -49,6 +49,7 @@ __all__ = [
     "cross_val_predict_dist",
     "crps_scorer",
     "datasets",
+    "explain",
     "load",
     "log_density_scorer",
     "metrics",
@@ -60,6 +61,7 @@ __all__ = [
 # Imported on first use: `nkcme --help` does not wait for JAX.
 _MODULES = {
     "datasets": "nkcme.datasets",
+    "explain": "nkcme.explain",
     "metrics": "nkcme.metrics",
     "plots": "nkcme.report.plots",
     "presets": "nkcme.presets",

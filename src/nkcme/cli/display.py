@@ -238,3 +238,44 @@ def show_episodes(result: dict[str, Any]) -> None:
     if len(result["by_agent"]) > 1:
         table.add_row("all", f"{result['mean']:.4g}", "", "", "")
     out.print(table)
+
+
+def show_importance(result: dict[str, Any]) -> None:
+    """How much worse predictions are with each input shuffled, in percent of the score."""
+    measures = list(result["scores"])
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=f"{result['target']}: how much worse without an input, on {result['rows']} rows",
+        title_justify="left",
+    )
+    table.add_column("input", overflow="fold")
+    for measure in measures:
+        table.add_column("CRPS" if measure == "crps" else measure, justify="right", no_wrap=True)
+    for feature in result["features"]:
+        shares = (f"{100 * feature[measure]['relative']:+.1f} %" for measure in measures)
+        table.add_row(feature["name"], *shares)
+    console().print(table)
+    console().print(
+        "CRPS: the whole distribution. centre, spread: the CRPS if only the median, or only the "
+        "distances from it, change. tails: the loss of quantiles beyond the 90 % interval. An "
+        "input that does not matter is near 0 %.",
+        soft_wrap=True,
+    )
+
+
+def show_explained_row(result: dict[str, Any]) -> None:
+    """The SHAP values of one row, from the average prediction to that of the row."""
+    names = list(result["average"])
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=f"Row {result['row']}: {result['target']} = {result['actual']:.4g}",
+        title_justify="left",
+    )
+    table.add_column("input", overflow="fold")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_row("average prediction", *(f"{result['average'][name]:.4g}" for name in names))
+    for one in result["inputs"]:
+        table.add_row(f"{one['name']} = {one['value']}", *(f"{one[name]:+.3g}" for name in names))
+    table.add_row("this row", *(f"{result['predicted'][name]:.4g}" for name in names))
+    console().print(table)
