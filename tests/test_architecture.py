@@ -23,7 +23,7 @@ FLOORS = [
     {"training", "calibration", "tables", "model_files"},
     {"distributions", "objectives", "metrics"},
     {"networks", "atoms", "kernels"},
-    {"errors", "_version", "parameter_checks", "forking"},
+    {"errors", "_version", "parameter_checks", "forking", "number_text"},
 ]
 
 #: Libraries that one module each may know.

@@ -18,6 +18,7 @@ from nkcme.distributions.embedding import Embedding
 from nkcme.distributions.flow import FlowDistribution
 from nkcme.distributions.sample import SampleDistribution
 from nkcme.errors import NkcmeError
+from nkcme.number_text import written
 from support.predicted_distributions import (
     CASES,
     ONE_OUTPUT,
@@ -333,7 +334,9 @@ def test_repr_has_the_number_of_rows_and_the_first_of_them_in_numbers(name):
         assert row.startswith(f"  row {i}: mean ")
         if dist.n_outputs == 1:
             low, high = dist.interval(0.9)[i]
-            assert row.endswith(f"mean {dist.mean()[i]:.4g}, 90 % interval {low:.4g} to {high:.4g}")
+            assert row.endswith(
+                f"mean {written(dist.mean()[i])}, 90 % interval {written(low)} to {written(high)}"
+            )
     many = dist[[0] * 1200]
     assert repr(many).splitlines()[0].startswith(f"{type(dist).__name__}(1,200 rows, ")
     assert repr(many).splitlines()[-1] == "  and 1,197 more"

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from nkcme.evaluation import NOMINAL
 from nkcme.metrics import EXPLANATIONS
+from nkcme.number_text import written, written_change
 
 #: Columns of a model that are listed before the rest is only counted.
 _LISTED_COLUMNS = 20
@@ -268,14 +269,16 @@ def show_explained_row(result: dict[str, Any]) -> None:
     names = list(result["average"])
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=f"Row {result['row']}: {result['target']} = {result['actual']:.4g}",
+        title=f"Row {result['row']}: {result['target']} = {written(result['actual'])}",
         title_justify="left",
     )
     table.add_column("input", overflow="fold")
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_row("average prediction", *(f"{result['average'][name]:.4g}" for name in names))
+    table.add_row("average prediction", *(written(result["average"][name]) for name in names))
     for one in result["inputs"]:
-        table.add_row(f"{one['name']} = {one['value']}", *(f"{one[name]:+.3g}" for name in names))
-    table.add_row("this row", *(f"{result['predicted'][name]:.4g}" for name in names))
+        table.add_row(
+            f"{one['name']} = {one['value']}", *(written_change(one[name]) for name in names)
+        )
+    table.add_row("this row", *(written(result["predicted"][name]) for name in names))
     console().print(table)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nkcme.number_text import written
+
 if TYPE_CHECKING:
     from nkcme.distributions.base import Distribution
 
@@ -53,11 +55,11 @@ def _first_rows(dist: Distribution) -> list[str]:
         return [f"mean {_listed(m)}, standard deviation {_listed(s)}" for m, s in pairs]
     ends = first.interval(_COVERAGE)
     return [
-        f"mean {m:.4g}, {100 * _COVERAGE:.0f} % interval {low:.4g} to {high:.4g}"
+        f"mean {written(m)}, {100 * _COVERAGE:.0f} % interval {written(low)} to {written(high)}"
         for m, (low, high) in zip(mean, ends, strict=True)
     ]
 
 
 def _listed(values: np.ndarray) -> str:
-    shown = ", ".join(f"{value:.4g}" for value in values[:_OUTPUTS])
+    shown = ", ".join(map(written, values[:_OUTPUTS]))
     return f"({shown}{', ...' if len(values) > _OUTPUTS else ''})"
