@@ -15,6 +15,7 @@ import typer
 from nkcme._version import __version__
 from nkcme.cli.data_app import data
 from nkcme.cli.explain_app import explain
+from nkcme.cli.explore_app import explore
 from nkcme.cli.options import AsJson, KnownTarget, ModelPath, Seed, TablePath
 from nkcme.cli.rl_app import rl
 from nkcme.cli.running import STOPPED, limits, numbers, print_note, run_app
@@ -41,6 +42,7 @@ app.add_typer(rl, name="rl")
 app.command(epilog="Example: nkcme explain price-model sold-houses.csv --quantiles 0.05,0.95")(
     explain
 )
+app.command(epilog="Example: nkcme explore price-model sold-houses.csv")(explore)
 app.command(epilog="Example: nkcme serve price-model --port 8000")(serve)
 app.command("warm-up", epilog="Example: nkcme warm-up --rows 2000 --columns 10")(warm_up)
 
