@@ -25,5 +25,12 @@ def written(value: float, digits: int = 4) -> str:
 
 
 def written_change(value: float) -> str:
-    """A difference: with its sign, and three significant digits."""
-    return f"{'+' if value >= 0 else ''}{written(value, 3)}"
+    """A difference: with its sign, rounded to three significant digits.
+
+    Examples
+    --------
+    >>> written_change(178739.0), written_change(-0.5)
+    ('+179,000', '-0.5')
+    """
+    rounded = float(f"{value:.3g}")
+    return f"{'+' if rounded >= 0 else ''}{written(rounded, 3)}"
