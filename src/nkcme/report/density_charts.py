@@ -20,7 +20,11 @@ from nkcme.report.chart_elements import (
     plain,
 )
 
-#: Bins between the outer half percents of a row, and in the rest of the common range of y.
+#: Quantiles that bins depend on: fine ones lie between the outermost, and the others, the ends of
+#: the 90 % interval, are among their edges.
+BIN_LEVELS = (0.01, (1 - NOMINAL) / 2, (1 + NOMINAL) / 2, 0.99)
+
+#: Fine bins of a row, and bins of the whole range of y.
 _BINS, _OUTER_BINS = 64, 24
 
 
@@ -35,12 +39,12 @@ def densities(
     ends = np.append(dist.ppf([0.005, 0.995]), y)
     margin = 0.03 * np.ptp(ends) or 1.0
     low, high = ends.min() - margin, ends.max() + margin
-    intervals = dist.interval(NOMINAL)
+    quantiles, (values, masses) = dist.ppf(BIN_LEVELS), dist.point_masses()
+    intervals = quantiles[:, 1:3]
     figures = []
     for i, title in enumerate(titles):
-        row, name = dist[i], plain(target, 30)
-        values, masses = row.point_masses()
-        edges, heights = binned_density(row, intervals[i], (low, high))
+        name = plain(target, 30)
+        edges, heights = binned_density(dist[i], quantiles[i], (low, high), values, masses[i])
         within = (edges >= intervals[i, 0]) & (edges <= intervals[i, 1])
         steps = {"line": {"color": BLUE, "width": 1.6, "shape": "hv"}}
         data = [
@@ -53,7 +57,7 @@ def densities(
         ]
         top = float(heights.max(initial=0.0)) or 1.0
         if len(values):
-            data += _stems(values, masses[0], intervals[i], top, name)
+            data += _stems(values, masses[i], intervals[i], top, name)
         data.append(
             line([y[i], y[i]], [0, 1.06 * top], "true value", VERMILION, dash="4px,3px")
             | {"hovertemplate": f"true {name}: {written(y[i], 5)}<extra></extra>"}
@@ -68,23 +72,36 @@ def densities(
 
 
 def binned_density(
-    row: Distribution, interval: np.ndarray, reach: tuple[float, float]
+    row: Distribution,
+    quantiles: np.ndarray,
+    reach: tuple[float, float],
+    values: np.ndarray,
+    masses: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Edges (k + 1,) of bins over a range, and the mean density (k + 1,) right of each edge.
 
-    The ends of the interval are among the edges; the last density repeats the one before. Point
-    masses do not count.
+    The last density repeats the one before. Point masses do not count.
+
+    Parameters
+    ----------
+    row : Distribution
+        One row.
+    quantiles : array (4,)
+        Its quantiles at `BIN_LEVELS`.
+    reach : (float, float)
+        The range.
+    values, masses : arrays (k,)
+        Its point masses.
     """
-    low, high = np.clip(row.ppf([0.005, 0.995])[0], *reach)
+    low, high = np.clip(quantiles[[0, -1]], *reach)
     inner = np.linspace(low, high, _BINS + 1)
-    for end in interval:  # the nearest edge moves there, so that no bin is very narrow
+    for end in quantiles[1:3]:  # the nearest edge moves there, so that no bin is very narrow
         inner[np.argmin(np.abs(inner - end))] = end
     outer = np.linspace(*reach, _OUTER_BINS)
     edges = np.unique(np.concatenate([outer[(outer < low) | (outer > high)], inner]))
-    values, masses = row.point_masses()
     below = row.cdf(edges, grid=True)[0]
     if len(values):
-        below = below - (masses[0] * (values <= edges[:, None])).sum(axis=1)
+        below = below - (masses * (values <= edges[:, None])).sum(axis=1)
     heights = np.maximum(np.diff(below), 0.0) / np.diff(edges)
     # Rounding of the sums above.
     heights = np.where(np.diff(below) < 1e-9, 0.0, heights)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError
-from nkcme.report.density_charts import binned_density
+from nkcme.report.density_charts import BIN_LEVELS, binned_density
 from nkcme.runtime.model import RuntimeModel
 from nkcme.serving.answers import features, predictions_of
 from nkcme.serving.explored_table import ExploredTable
@@ -17,6 +17,9 @@ from nkcme.serving.questions import Question, RequestError
 
 #: Scenarios that are compared, and real rows that are shown beside each.
 MAX_SCENARIOS, N_NEAREST = 2, 5
+
+#: Point masses below it are too small to be seen.
+_LEAST_MASS = 1e-4
 
 #: Rows of the table whose predictions give the range of the chart, and their outer quantiles.
 _RANGE_ROWS, _RANGE_LEVELS = 300, (0.01, 0.99)
@@ -91,20 +94,20 @@ class Exploration:
 
     def _densities(self, dist: Distribution) -> dict[str, Any]:
         """The densities over one range: that of the table, or wider where these rows need it."""
-        ends = dist.ppf(_RANGE_LEVELS)
-        reach = min(self._reach[0], ends[:, 0].min()), max(self._reach[1], ends[:, 1].max())
-        intervals = dist.interval(0.9)
+        quantiles, (values, masses) = dist.ppf(BIN_LEVELS), dist.point_masses()
+        reach = (
+            min(self._reach[0], quantiles[:, 0].min()),
+            max(self._reach[1], quantiles[:, -1].max()),
+        )
         drawn = []
         for i in range(dist.n_rows):
-            row = dist[i]
-            edges, heights = binned_density(row, intervals[i], reach)
-            values, masses = row.point_masses()
-            shown = (values >= reach[0]) & (values <= reach[1]) & (masses[0] > 1e-4)
+            edges, heights = binned_density(dist[i], quantiles[i], reach, values, masses[i])
+            shown = (values >= reach[0]) & (values <= reach[1]) & (masses[i] > _LEAST_MASS)
             drawn.append(
                 {
                     "edges": edges.tolist(),
                     "heights": heights.tolist(),
-                    "masses": [values[shown].tolist(), masses[0, shown].tolist()],
+                    "masses": [values[shown].tolist(), masses[i, shown].tolist()],
                 }
             )
         return {"range": list(map(float, reach)), "densities": drawn}
