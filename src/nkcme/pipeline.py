@@ -26,14 +26,8 @@ class DistributionPipeline(Pipeline):
     """scikit-learn's ``Pipeline`` with the methods of an estimator of distributions.
 
     Steps before the last one transform X; the last one is an estimator of this library. Everything
-    else is as in ``Pipeline``: parameters are ``step__name``, and ``clone``, ``GridSearchCV`` and
-    ``ColumnTransformer`` work.
-
-    Parameters
-    ----------
-    steps : list of (str, estimator)
-    transform_input, memory, verbose
-        As in ``Pipeline``.
+    else is as in ``Pipeline``: it is made from a list of (name, estimator), parameters are
+    ``step__name``, and ``clone``, ``GridSearchCV`` and ``ColumnTransformer`` work.
 
     Examples
     --------
