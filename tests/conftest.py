@@ -51,6 +51,8 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
 else:  # whose environment the workers inherit
     os.environ["XLA_FLAGS"] = _compiler_flags()
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+# shap brings numba along, which compiles for ten seconds where Python takes milliseconds.
+os.environ["NUMBA_DISABLE_JIT"] = "1"
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -19,11 +19,11 @@ FLOORS = [
     {"serving"},
     {"report", "runtime"},
     {"estimators", "rl"},
-    {"evaluation", "datasets", "presets"},
+    {"evaluation", "cross_validation", "pipeline", "explain", "datasets", "presets"},
     {"training", "calibration", "tables", "model_files"},
     {"distributions", "objectives", "metrics"},
     {"networks", "forward_passes", "atoms", "kernels"},
-    {"errors", "_version", "parameter_checks", "forking"},
+    {"errors", "_version", "parameter_checks", "forking", "number_text"},
 ]
 
 #: Libraries that one module each may know.
@@ -36,6 +36,7 @@ ONE_DOOR = {
     "flowjax",
     "lightgbm",
     "safetensors",
+    "shap",
     "scoringrules",
     "pooch",
     "fastapi",

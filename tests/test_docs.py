@@ -117,6 +117,8 @@ def run_shell(page: str, block: Block) -> str:
             continue
         if words[:2] == ["nkcme", "serve"]:  # until it is stopped; tests/cli/test_serve.py runs it
             continue
+        if words[:2] == ["nkcme", "explore"]:  # until it is stopped; tests/serving runs it
+            continue
         if words[:3] == ["python", "-m", "benchmarks"]:  # which tests/benchmarks runs in small
             continue
         # The output of rl is on one page; tests/cli/test_rl.py runs the rest in small.

@@ -7,8 +7,9 @@ from nkcme._version import __version__
 from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, TrainingError
 
 if TYPE_CHECKING:
-    from nkcme import datasets, metrics, presets, rl
+    from nkcme import datasets, explain, metrics, presets, rl
     from nkcme.calibration.conformal import ConformalIntervals
+    from nkcme.cross_validation import cross_val_predict_dist
     from nkcme.distributions.base import Distribution
     from nkcme.distributions.embedding import Embedding
     from nkcme.estimators import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     )
     from nkcme.estimators.nkcme.recipe import Recipe
     from nkcme.evaluation import crps_scorer, log_density_scorer
+    from nkcme.pipeline import DistributionPipeline
     from nkcme.report import plots
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "DataError",
     "DeepFeatureCME",
     "Distribution",
+    "DistributionPipeline",
     "Embedding",
     "KernelCME",
     "ModelFileError",
@@ -43,8 +46,10 @@ __all__ = [
     "TrainingError",
     "TrainingInterrupted",
     "__version__",
+    "cross_val_predict_dist",
     "crps_scorer",
     "datasets",
+    "explain",
     "load",
     "log_density_scorer",
     "metrics",
@@ -56,6 +61,7 @@ __all__ = [
 # Imported on first use: `nkcme --help` does not wait for JAX.
 _MODULES = {
     "datasets": "nkcme.datasets",
+    "explain": "nkcme.explain",
     "metrics": "nkcme.metrics",
     "plots": "nkcme.report.plots",
     "presets": "nkcme.presets",
@@ -67,9 +73,11 @@ _HOMES = {
     ),
     "ConformalIntervals": "nkcme.calibration.conformal",
     "Distribution": "nkcme.distributions.base",
+    "DistributionPipeline": "nkcme.pipeline",
     "Embedding": "nkcme.distributions.embedding",
     "Recipe": "nkcme.estimators.nkcme.recipe",
     "TrainingInterrupted": "nkcme.estimators",
+    "cross_val_predict_dist": "nkcme.cross_validation",
     "crps_scorer": "nkcme.evaluation",
     "load": "nkcme.estimators",
     "log_density_scorer": "nkcme.evaluation",

@@ -128,23 +128,33 @@ def evaluate(model: Any, X: Any, y: Any) -> dict[str, Any]:
 
 def evaluate_rows(model: Any, X: Any, y: Any) -> Evaluation:
     """The predictions of a fitted model with one output for every row of a table."""
-    if not hasattr(model, "predict_dist"):
-        raise NkcmeError(
-            f"a {type(model).__name__} has no predict_dist, so it predicts no distributions to "
-            "evaluate; pass a fitted estimator of nkcme"
-        )
-    table, target = as_table(X), as_target(y)
+    need_distributions(model)
+    table = as_table(X)
+    target = matching_target(y, len(table))
+    found = list(_evaluate_blocks(model, table, target))
+    names = [field.name for field in fields(Evaluation)]
+    return Evaluation(*(np.concatenate([getattr(b, name) for b in found]) for name in names))
+
+
+def matching_target(y: Any, n_rows: int) -> np.ndarray:
+    """One y for each of the rows of a table, (n_rows,)."""
+    target = as_target(y)
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
     if target.ndim != 1:
         raise TableError(f"expected one y per row, got {target.shape[1]}; choose one output")
-    if len(target) != len(table):
-        raise TableError(
-            f"X has {len(table)} rows and y has {len(target)}: they must have the same"
+    if len(target) != n_rows:
+        raise TableError(f"X has {n_rows} rows and y has {len(target)}: they must have the same")
+    return target
+
+
+def need_distributions(model: Any) -> None:
+    """Raise unless a model predicts distributions."""
+    if not hasattr(model, "predict_dist"):
+        raise NkcmeError(
+            f"a {type(model).__name__} has no predict_dist, so it predicts no distributions; pass "
+            "an estimator of nkcme, or a DistributionPipeline that ends in one"
         )
-    found = list(_evaluate_blocks(model, table, target))
-    names = [field.name for field in fields(Evaluation)]
-    return Evaluation(*(np.concatenate([getattr(b, name) for b in found]) for name in names))
 
 
 def _evaluate_blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[Evaluation]:

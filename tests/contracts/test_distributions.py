@@ -18,6 +18,7 @@ from nkcme.distributions.embedding import Embedding
 from nkcme.distributions.flow import FlowDistribution
 from nkcme.distributions.sample import SampleDistribution
 from nkcme.errors import NkcmeError
+from nkcme.number_text import written
 from support.predicted_distributions import (
     CASES,
     ONE_OUTPUT,
@@ -323,11 +324,23 @@ def test_blocks_of_rows_and_points_give_the_same_results(name, monkeypatch):
 
 
 @every_distribution
-def test_repr_is_one_line_with_the_number_of_rows(name):
-    text = repr(case(name))
-    assert "\n" not in text
-    assert text.startswith(type(case(name)).__name__)
-    assert f"{ROWS} rows" in text
+def test_repr_has_the_number_of_rows_and_the_first_of_them_in_numbers(name):
+    dist = case(name)
+    first, *rows = repr(dist).splitlines()
+    assert first.startswith(f"{type(dist).__name__}({ROWS} rows, ")
+    assert len(rows) == ROWS
+    assert "array" not in repr(dist)
+    for i, row in enumerate(rows):
+        assert row.startswith(f"  row {i}: mean ")
+        if dist.n_outputs == 1:
+            low, high = dist.interval(0.9)[i]
+            assert row.endswith(
+                f"mean {written(dist.mean()[i])}, 90 % interval {written(low)} to {written(high)}"
+            )
+    many = dist[[0] * 1200]
+    assert repr(many).splitlines()[0].startswith(f"{type(dist).__name__}(1,200 rows, ")
+    assert repr(many).splitlines()[-1] == "  and 1,197 more"
+    assert repr(dist[[]]).splitlines()[0] == repr(dist[[]])
 
 
 # --- errors ---------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The report of a model: its content, its safety, and how a browser draws it."""
 
 import html
+import io
 import os
 import re
 
@@ -9,11 +10,18 @@ import pandas as pd
 import pytest
 
 from nkcme import NKCME, NkcmeError, metrics, presets
+from nkcme.distributions.embedding import Embedding
+from nkcme.distributions.sample import SampleDistribution
+from nkcme.number_text import written
 from nkcme.report import model_report as report
-from nkcme.report.chart_elements import plain
-from nkcme.report.model_report import spread_rows, write_report
+from nkcme.report.chart_elements import axis, plain
+from nkcme.report.density_charts import densities
+from nkcme.report.model_charts import pit_histogram
+from nkcme.report.model_report import write_report
+from nkcme.report.single_rows import spread_rows
 from support.browser import charts_of, figures, needs_browser, rendered
 from support.known_model import KnownModel, sample
+from support.playwright_browser import browser, opened
 from support.tiny_estimators import tiny
 
 EVIL = "</script><img src=x onerror=\"document.title='hacked'\"><b>bold</b> %{x} $y$ ${body}"
@@ -44,6 +52,11 @@ def page(tmp_path_factory):
     return path
 
 
+def steps_area(trace):
+    """The area below a curve of horizontal steps that change at its points."""
+    return float(np.sum(np.diff(trace["x"]) * trace["y"][:-1]))
+
+
 def known_report(tmp_path, n=200, **options):
     X, y = sample(n)
     write_report(KnownModel(), X, y, tmp_path / "r.html", **options)
@@ -55,11 +68,13 @@ def known_report(tmp_path, n=200, **options):
 
 def test_the_report_has_every_section_in_one_small_file(page):
     text = page.read_text("utf-8")
-    for heading in ("Scores", "Predictions for single rows", "Partial dependence",
-                    "Predicted against actual", "Calibration", "Training"):  # fmt: skip
+    for heading in ("Scores", "Predictions for single rows", "Drivers", "Partial dependence",
+                    "Predicted against actual", "Worst rows", "Calibration",
+                    "Training"):  # fmt: skip
         assert re.search(f"<h2>[^<]*{heading}", text), heading
-    # 6 densities, 2 features, predicted against actual, PIT, coverage, loss, bandwidth, validation
-    assert len(figures(text)) == 6 + 2 + 1 + 2 + 3
+    # 6 densities, 4 kinds of importance, 2 features, predicted against actual, 60 rows to pick,
+    # PIT, coverage, loss, bandwidth, validation
+    assert len(figures(text)) == 6 + 4 + 2 + 1 + 60 + 2 + 3
     assert page.stat().st_size < 8e6
     assert os.listdir(page.parent) == ["report.html"]
     assert "default-src 'none'" in text  # the page may load nothing
@@ -99,7 +114,7 @@ def test_rows_of_density_zero_are_counted(tmp_path):
 def test_a_model_without_a_history_has_no_section_on_training(tmp_path):
     text, *_ = known_report(tmp_path)
     assert "<h2>Training" not in text
-    assert len(figures(text)) == 6 + 2 + 1 + 2
+    assert len(figures(text)) == 6 + 4 + 2 + 1 + 60 + 2
 
 
 def test_point_masses_are_drawn_as_stems_and_the_support_is_named(tmp_path):
@@ -115,11 +130,11 @@ def test_point_masses_are_drawn_as_stems_and_the_support_is_named(tmp_path):
         for drawn in figures(text)[:6]:
             interval, curve, inside, outside, _ = drawn.data
             assert np.all(np.isfinite(curve.y))
-            area = np.trapezoid(curve.y, curve.x)
+            area = steps_area(curve)
             stems = sum(np.sum(trace.customdata[::3]) for trace in (inside, outside))
-            assert area + stems == pytest.approx(1.0, abs=0.05)
-            within = np.trapezoid(interval.y, interval.x) + np.sum(inside.customdata[::3])
-            assert within >= 0.89
+            assert area + stems == pytest.approx(1.0, abs=0.011)  # the range ends at quantiles
+            within = steps_area(interval) + np.sum(inside.customdata[::3])
+            assert within >= 0.9 - 1e-6
             if share is not None:
                 assert area == pytest.approx(share, abs=1e-6)
 
@@ -127,12 +142,12 @@ def test_point_masses_are_drawn_as_stems_and_the_support_is_named(tmp_path):
 def test_charts_show_predictions_and_observations(tmp_path):
     text, X, y = known_report(tmp_path, target="height (m)")
     drawn = figures(text)
-    density, along, against, pit, coverage = drawn[0], drawn[6], drawn[8], drawn[9], drawn[10]
+    density, along, against, pit, coverage = (drawn[i] for i in (0, 10, 12, -2, -1))
     interval, curve, truth = density.data
     row = int(re.search(r"Row (\d+)", density.layout.title.text)[1]) - 1
     assert truth.x[0] == y[row]
-    assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=0.02)
-    assert np.trapezoid(interval.y, interval.x) == pytest.approx(0.9, abs=0.01)
+    assert steps_area(curve) == pytest.approx(1, abs=0.011)
+    assert steps_area(interval) == pytest.approx(0.9, abs=1e-6)
     assert density.layout.xaxis.title.text == "height (m)"
     assert {figure.layout.xaxis.range for figure in drawn[:6]} == {density.layout.xaxis.range}
     assert along.layout.xaxis.title.text == "x0"  # the feature that changes the median
@@ -140,6 +155,79 @@ def test_charts_show_predictions_and_observations(tmp_path):
     assert sum(len(trace.x) for trace in against.data[1:]) == len(y)
     assert sum(pit.data[0].y) == pytest.approx(100)
     assert (coverage.data[-1].x[-1], coverage.data[-1].y[-1]) == (100, 100)
+
+
+@pytest.mark.parametrize("reading", ["law", "atomic", "smoothed"])
+def test_the_shaded_interval_has_its_mass_in_every_reading(reading):
+    """The curve is the density that the intervals come from, not a smoothed one."""
+    dist = Embedding(
+        np.linspace(-2, 2, 9), np.random.default_rng(0).dirichlet(np.ones(9), 3),
+        bandwidth=0.5, location=300_000, scale=40_000, reading=reading,
+    )  # fmt: skip
+    drawn = densities(dist, dist.median(), ["a", "b", "c"], "price")
+    for figure, (low, high) in zip(drawn, dist.interval(0.9), strict=True):
+        interval, curve, _ = figure["data"]
+        assert (interval["x"][0], interval["x"][-1]) == (low, high)
+        assert steps_area(interval) == pytest.approx(0.9, abs=1e-6)
+        assert steps_area(curve) == pytest.approx(1.0, abs=0.011)
+
+
+def test_draws_have_a_density_that_can_be_read():
+    rng = np.random.default_rng(0)
+    drawn = densities(SampleDistribution(rng.normal(size=(500, 2))), np.zeros(2), ["a", "b"], "y")
+    assert max(np.max(figure["data"][1]["y"]) for figure in drawn) < 1.0
+    assert steps_area(drawn[0]["data"][0]) == pytest.approx(0.9, abs=1e-6)
+
+
+def test_ticks_are_written_as_people_write_numbers():
+    assert axis("y", range=[0, 1_200_000])["exponentformat"] == "none"
+    assert axis("y", range=[0, 3e9])["exponentformat"] == "B"
+    assert axis("y", range=[-1e-5, 1e-5])["exponentformat"] == "power"
+    assert axis("y")["exponentformat"] == "none"
+
+
+def test_the_range_of_the_pit_lies_behind_its_bars():
+    drawn = pit_histogram(np.linspace(0.01, 0.5, 500))
+    (band,) = drawn["layout"]["shapes"]
+    assert band["layer"] == "below"
+    assert not any("fill" in trace for trace in drawn["data"])
+    assert drawn["layout"]["yaxis"]["range"][1] > drawn["data"][0]["y"].max()
+
+
+def test_worst_rows_are_listed_and_can_be_picked(tmp_path):
+    X, y = sample(300)
+    y[123] += 40.0
+    write_report(KnownModel(), X, y, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text("utf-8")
+    listed = re.findall(r'<tr><th scope="row">(\d+)</th>.*?data-pick="(\d+)"', text)
+    assert len(listed) == 10
+    assert listed[0][0] == "124"
+    picks = re.findall(r'<option data-caption="([^"]*)">Row (\d+)</option>', text)
+    assert len(picks) == 60
+    for number, place in listed:
+        assert picks[int(place)][1] == number
+    assert picks[int(listed[0][1])][0].startswith(f"x0 = {written(X[123, 0])}; x1 = ")
+
+
+def test_the_predictions_can_be_downloaded_as_they_are(tmp_path):
+    text, X, y = known_report(tmp_path)
+    stored = re.search(r'<script type="text/csv">(.*?)</script>', text, re.S)[1]
+    table = pd.read_csv(io.StringIO(stored))
+    np.testing.assert_array_equal(table["row"], np.arange(1, 201))
+    np.testing.assert_allclose(table["actual"], y, rtol=1e-8)
+    dist = KnownModel().predict_dist(X)
+    np.testing.assert_allclose(table[["lower_0.9", "upper_0.9"]], dist.interval(0.9), rtol=1e-8)
+    np.testing.assert_allclose(table["crps"], dist.crps(y), rtol=1e-8)
+
+
+def test_drivers_are_drawn_in_the_order_of_their_importance(tmp_path):
+    text, *_ = known_report(tmp_path)
+    whole, centre, spread, tails = figures(text)[6:10]
+    assert list(whole.layout.yaxis.ticktext) == ["x1", "x0"]  # from below
+    assert whole.data[0].x[1] > 50
+    assert whole.data[0].x[0] == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(np.abs([spread.data[0].x, tails.data[0].x]), 0.0, atol=1e-9)
+    assert centre.data[0].x[1] > 50
 
 
 def test_few_rows_and_tables_without_numeric_columns(tmp_path):
@@ -184,7 +272,7 @@ def test_texts_of_the_user_are_escaped(page):
     assert "<b>bold" not in users
     assert "<i>c" not in users
     assert html.escape(f"title {EVIL}") in users
-    assert len(re.findall("</script>", users)) == len(figures(text))
+    assert len(re.findall("</script>", users)) == len(figures(text)) + 1  # and the CSV
 
 
 def test_plain_escapes_what_plotly_would_interpret():
@@ -239,14 +327,14 @@ def test_a_browser_draws_every_chart_without_a_network(page, tmp_path):
     dom, console = rendered(page, tmp_path)
     assert console == []
     charts = charts_of(dom)
-    assert len(charts) == page.read_text("utf-8").count('<div class="chart"') == 13
+    assert len(charts) == page.read_text("utf-8").count('<div class="chart"') == 18
     for chart in charts:
         assert 'class="main-svg"' in chart
         marks = re.findall(r'<path class="(?:js-line|js-fill|point)"[^>]* d="M[^"]+"', chart)
         marks += re.findall(r'class="point[^"]*"[^>]*><path d="M[^"]+"', chart)
         marks += re.findall(r"<image [^>]*data:image/png", chart)
         assert marks, chart[:300]
-    assert "<image" in charts[6]  # the shade of the density
+    assert "<image" in charts[10]  # the shade of the density
     assert "<title>title &lt;/script&gt;" in dom  # and not "hacked"
     assert "<img" not in dom.partition("<script>")[0]
     drawn = "".join(charts)
@@ -264,8 +352,27 @@ def test_selecting_another_feature_draws_its_chart(page, tmp_path):
     changed.write_text(page.read_text("utf-8").replace("</body>", chosen), "utf-8")
     dom, console = rendered(changed, tmp_path / "profile")
     assert console == []
-    titles = re.findall(r'class="xtitle"[^>]*>([^<]*)<', charts_of(dom)[6])
+    titles = re.findall(r'class="xtitle"[^>]*>([^<]*)<', charts_of(dom)[10])
     names = list(evil_table()[0].columns)
     options = [html.unescape(o) for o in re.findall("<option>(.*?)</option>", dom)]
     assert set(options) == set(names[:2])
     assert html.unescape(titles[0])[:8] == options[1][:8]
+
+
+def test_a_row_is_picked_and_predictions_are_saved_in_a_browser(tmp_path):
+    X, y = sample(150)
+    y[140] += 40.0
+    write_report(KnownModel(), X, y, tmp_path / "r.html")
+    with browser() as started, opened(started, (tmp_path / "r.html").as_uri(), 400) as seen:
+        assert seen.evaluate("document.documentElement.scrollWidth") <= 400
+        seen.locator("button[data-pick]").first.press("Enter")
+        picked = seen.locator(".picked")
+        assert picked.locator("select").input_value() == "Row 141"
+        assert picked.locator(".gtitle").text_content() == "Row 141"
+        assert f"x0 = {written(X[140, 0])}" in picked.locator("figcaption").text_content()
+        with seen.expect_download() as saved:
+            seen.locator("button[data-save]").click()
+        assert saved.value.suggested_filename == "predictions.csv"
+        saved.value.save_as(tmp_path / "p.csv")
+    table = pd.read_csv(tmp_path / "p.csv")
+    np.testing.assert_allclose(table["mean"], KnownModel().predict_dist(X).mean(), rtol=1e-8)

@@ -61,6 +61,12 @@ class CalibrationMap:
             raise NkcmeError("a calibration map must rise from zero to one")
         object.__setattr__(self, "values", np.minimum(values, 1.0))
 
+    def __repr__(self) -> str:
+        even = np.linspace(0.0, 1.0, len(self.values))
+        return (
+            f"CalibrationMap(moves a probability by up to {np.abs(self.values - even).max():.3g})"
+        )
+
     @classmethod
     def fit(cls, pit: ArrayLike, weight: ArrayLike | None = None) -> CalibrationMap:
         """The map for given values of F(y | x).

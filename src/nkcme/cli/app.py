@@ -14,7 +14,9 @@ import typer
 
 from nkcme._version import __version__
 from nkcme.cli.data_app import data
-from nkcme.cli.options import AsJson, ModelPath, Seed
+from nkcme.cli.explain_app import explain
+from nkcme.cli.explore_app import explore
+from nkcme.cli.options import AsJson, KnownTarget, ModelPath, Seed, TablePath
 from nkcme.cli.rl_app import rl
 from nkcme.cli.running import STOPPED, limits, numbers, print_note, run_app
 from nkcme.cli.serve_app import serve
@@ -37,19 +39,12 @@ app = typer.Typer(
 )
 app.add_typer(data, name="data")
 app.add_typer(rl, name="rl")
+app.command(epilog="Example: nkcme explain price-model sold-houses.csv --quantiles 0.05,0.95")(
+    explain
+)
+app.command(epilog="Example: nkcme explore price-model sold-houses.csv")(explore)
 app.command(epilog="Example: nkcme serve price-model --port 8000")(serve)
 app.command("warm-up", epilog="Example: nkcme warm-up --rows 2000 --columns 10")(warm_up)
-
-TablePath = Annotated[
-    Path,
-    typer.Argument(metavar="TABLE", help="A .csv, .tsv (also .gz) or .parquet file with a header."),
-]
-KnownTarget = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="The column with the true values.", show_default="that of fit"
-    ),
-]
 
 
 def main(arguments: list[str] | None = None) -> None:

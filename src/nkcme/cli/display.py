@@ -14,6 +14,7 @@ from rich.table import Table
 
 from nkcme.evaluation import NOMINAL
 from nkcme.metrics import EXPLANATIONS
+from nkcme.number_text import written, written_change
 
 #: Columns of a model that are listed before the rest is only counted.
 _LISTED_COLUMNS = 20
@@ -238,3 +239,46 @@ def show_episodes(result: dict[str, Any]) -> None:
     if len(result["by_agent"]) > 1:
         table.add_row("all", f"{result['mean']:.4g}", "", "", "")
     out.print(table)
+
+
+def show_importance(result: dict[str, Any]) -> None:
+    """How much worse predictions are with each input shuffled, in percent of the score."""
+    measures = list(result["scores"])
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=f"{result['target']}: how much worse without an input, on {result['rows']} rows",
+        title_justify="left",
+    )
+    table.add_column("input", overflow="fold")
+    for measure in measures:
+        table.add_column("CRPS" if measure == "crps" else measure, justify="right", no_wrap=True)
+    for feature in result["features"]:
+        shares = (f"{100 * feature[measure]['relative']:+.1f} %" for measure in measures)
+        table.add_row(feature["name"], *shares)
+    console().print(table)
+    console().print(
+        "CRPS: the whole distribution. centre, spread: the CRPS if only the median, or only the "
+        "distances from it, change. tails: the loss of quantiles beyond the 90 % interval. An "
+        "input that does not matter is near 0 %.",
+        soft_wrap=True,
+    )
+
+
+def show_explained_row(result: dict[str, Any]) -> None:
+    """The SHAP values of one row, from the average prediction to that of the row."""
+    names = list(result["average"])
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=f"Row {result['row']}: {result['target']} = {written(result['actual'])}",
+        title_justify="left",
+    )
+    table.add_column("input", overflow="fold")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_row("average prediction", *(written(result["average"][name]) for name in names))
+    for one in result["inputs"]:
+        table.add_row(
+            f"{one['name']} = {one['value']}", *(written_change(one[name]) for name in names)
+        )
+    table.add_row("this row", *(written(result["predicted"][name]) for name in names))
+    console().print(table)

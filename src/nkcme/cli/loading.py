@@ -45,6 +45,18 @@ def load_with_truth(
     return saved.estimator(), X, y, name
 
 
+def load_for_exploring(
+    path: Path, table: Path, target: str | None, note: Note
+) -> tuple[Any, np.ndarray | None]:
+    """The features of a table, and its true y where it holds them."""
+    saved = _read_one_output(path)
+    name = target or saved.target_name
+    frame, y = read_table(table, like=saved.encoder, target=name), None
+    if target is not None or name in frame.columns:
+        frame, y = split_target(frame, str(name))
+    return _features(saved, frame, note), y
+
+
 def _read_one_output(path: Path) -> SavedModel:
     """The saved model at a path, which must predict one output."""
     saved = SavedModel.read(path)

@@ -20,3 +20,13 @@ Seed = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+TablePath = Annotated[
+    Path,
+    typer.Argument(metavar="TABLE", help="A .csv, .tsv (also .gz) or .parquet file with a header."),
+]
+KnownTarget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="The column with the true values.", show_default="that of fit"
+    ),
+]

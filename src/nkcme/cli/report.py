@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from nkcme.cli.loading import Note, load_with_truth
@@ -12,6 +13,8 @@ def report_table(
 ) -> None:
     """Write the report of a model on a table that holds the target too."""
     model, X, y, name = load_with_truth(model_path, table, target, note)
+    # For few rows numba, which shap uses, would compile for longer than Python takes.
+    os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
     # Imported here: a bad model or table is refused without waiting for plotly.
     from nkcme.report.model_report import write_report
 

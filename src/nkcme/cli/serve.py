@@ -24,7 +24,7 @@ def serve_model(
             "nkcme[serve]"
         ) from error
     load_one_output(path)  # refused here, not in a worker
-    _need_free(host, port)
+    need_free(host, port)
     os.environ[MODEL_VARIABLE] = str(path.absolute())
     shown = f"[{host}]" if ":" in host else host
     note(f"serving {path} at http://{shown}:{port} (its page: /docs); Ctrl-C to stop")
@@ -39,7 +39,7 @@ def serve_model(
     )
 
 
-def _need_free(host: str, port: int) -> None:
+def need_free(host: str, port: int) -> None:
     """Raise unless a server can listen there."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

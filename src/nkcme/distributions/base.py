@@ -7,7 +7,7 @@ and intervals (n_rows, n).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,13 +21,14 @@ from nkcme.distributions.checks import (
     checked_coverage,
     checked_size,
 )
+from nkcme.distributions.description import DescribedRows
 from nkcme.errors import NkcmeError
 
 #: Quantiles whose log densities are averaged to an entropy.
 _ENTROPY_LEVELS = 4096
 
 
-class Distribution(ABC):
+class Distribution(DescribedRows):
     """A batch of predicted distributions of y, one per row.
 
     Methods are named as in `scipy.stats`. ``len(dist)`` is the number of rows. Indexing with a
@@ -43,16 +44,6 @@ class Distribution(ABC):
 
     A point that is NaN has the density, log density, probability and score NaN.
     """
-
-    @property
-    @abstractmethod
-    def n_rows(self) -> int:
-        """The number of distributions."""
-
-    @property
-    @abstractmethod
-    def n_outputs(self) -> int:
-        """The dimension d of y."""
 
     @abstractmethod
     def __getitem__(self, rows: Any) -> Distribution:

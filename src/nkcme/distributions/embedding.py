@@ -29,7 +29,7 @@ from nkcme.distributions.transforms import NONE, TRANSFORMS
 from nkcme.errors import NkcmeError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Embedding(ConfinedEmbedding):
     """A conditional mean embedding mu = sum_a w_a(x) k(eta_a, .) for a batch of x.
 
@@ -181,12 +181,12 @@ class Embedding(ConfinedEmbedding):
         chosen = {"weights": self.weights[rows], "added_std": self.added_std[rows]}
         return replace(self, **chosen, **self._units_of(rows))
 
-    def __repr__(self) -> str:
+    def _details(self) -> str:
         return (
-            f"Embedding({self.n_rows} rows, {self.n_atoms} atoms, {self.n_outputs} outputs, "
+            f"{self.n_atoms} atoms, {super()._details()}, "
             f"{self.kernel} kernel of bandwidth {self.bandwidth:.4g}, {self.reading} reading"
             + (f" of {self.transform} y" if self.transform != NONE else "")
-            + (f" on {self.support})" if self._has_law and not self.support.is_everything else ")")
+            + (f" on {self.support}" if self._has_law and not self.support.is_everything else "")
         )
 
     def read(self, reading: str) -> Embedding:

@@ -58,7 +58,7 @@ class Transport(Protocol):
         """Normal scores (n_rows, n_breaks) between which the map of one output is smooth."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FlowDistribution(LocationScale):
     """The distribution of y = location + scale z, with z the transport of a normal variable.
 
@@ -102,9 +102,6 @@ class FlowDistribution(LocationScale):
     def __getitem__(self, rows: Any) -> FlowDistribution:
         rows = as_rows(rows)
         return replace(self, rows=tuple(a[rows] for a in self.rows), **self._units_of(rows))
-
-    def __repr__(self) -> str:
-        return f"FlowDistribution({self.n_rows} rows, {self.n_outputs} outputs)"
 
     # --- density, CDF, quantiles, samples ---------------------------------------------------------
 

@@ -26,7 +26,7 @@ LOG_STD = (-9.0, 6.0)
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2 * np.pi)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GaussianMixture(LocationScale):
     """A mixture sum_k w_k N(m_k, diag(s_k^2)) for each row, as mixture density networks predict it.
 
@@ -118,11 +118,8 @@ class GaussianMixture(LocationScale):
             **self._units_of(rows),
         )
 
-    def __repr__(self) -> str:
-        return (
-            f"GaussianMixture({self.n_rows} rows, {self.n_components} components, "
-            f"{self.n_outputs} outputs)"
-        )
+    def _details(self) -> str:
+        return f"{self.n_components} components, {super()._details()}"
 
     # --- density and CDF: points (n_rows or 1, m, d) -> (n_rows, m) -------------------------------
 

@@ -13,7 +13,7 @@ from nkcme.distributions.row_law import RowLaw
 from nkcme.distributions.tails import Tail
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PiecewiseUniform(RowLaw):
     """One law per row, of which every method gives another view.
 

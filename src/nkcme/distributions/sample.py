@@ -28,7 +28,7 @@ MODE_CANDIDATES = 64
 TAIL_SCALE = 0.35
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SampleDistribution(Distribution):
     """Equally weighted draws of y for each row, as a distribution.
 
@@ -91,11 +91,8 @@ class SampleDistribution(Distribution):
     def __getitem__(self, rows: Any) -> SampleDistribution:
         return replace(self, draws=self.draws[:, as_rows(rows)])
 
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.n_draws} draws, {self.n_rows} rows, "
-            f"{self.n_outputs} outputs)"
-        )
+    def _details(self) -> str:
+        return f"{self.n_draws:,} draws, {super()._details()}"
 
     def smoothed(self) -> GaussianMixture:
         """The mixture of Gaussian kernels at the draws, which has a smooth density.

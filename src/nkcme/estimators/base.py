@@ -22,7 +22,7 @@ from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError
 from nkcme.estimators.fingerprint import fingerprint
 from nkcme.estimators.predictions import PredictionMethods
-from nkcme.estimators.saving import from_json, save_estimator
+from nkcme.estimators.saving import chosen, from_json, save_estimator
 from nkcme.estimators.training_data import Encoded, TrainingTable, checked_table, encode_training
 from nkcme.forking import need_unforked_process
 from nkcme.training.compilation_clock import CompilationClock
@@ -211,6 +211,11 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         need_unforked_process()
         return self.encoder_.transform(checked_table(self, X, reset=False))
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters that are not default and, below, what a fit chose."""
+        parameters = super().__repr__(N_CHAR_MAX)
+        return f"{parameters}\n  {chosen(self)}" if hasattr(self, "encoder_") else parameters
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

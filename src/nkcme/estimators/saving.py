@@ -53,6 +53,24 @@ def describe(estimator: ConditionalEstimator) -> dict[str, Any]:
     return {name: as_json(name, fact) for name, fact in facts.items() if fact is not None}
 
 
+def chosen(estimator: ConditionalEstimator) -> str:
+    """What a fit chose, as one line of text for the `repr` of an estimator."""
+    facts, n_columns = describe(estimator), len(estimator.encoder_.columns)
+    target = getattr(estimator, "target_name_", None)
+    texts = [
+        f"fitted to {n_columns} column{'s' * (n_columns != 1)}",
+        f"target {target}" if target is not None else "",
+        f"location model {facts['center']}" if "center" in facts else "",
+        f"{facts['members']} members" if "members" in facts else "",
+        f"{facts['atoms']} atoms" if "atoms" in facts else "",
+        f"bandwidth {facts['bandwidth']:.3g}" if "bandwidth" in facts else "",
+        "log of y" if facts.get("transform") == "log" else "",
+        f"y takes {facts['support']}" if "support" in facts else "",
+        "recalibrated" if facts.get("recalibrated") else "",
+    ]
+    return ", ".join(filter(None, texts))
+
+
 def estimator_from_file(
     cls: type[ConditionalEstimator], config: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> ConditionalEstimator:

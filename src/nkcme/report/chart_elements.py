@@ -65,9 +65,17 @@ def axis(title: str, **settings: Any) -> dict[str, Any]:
         "gridcolor": LIGHT,
         "zeroline": False,
         "nticks": 7,
-        "exponentformat": "power",
+        "exponentformat": _exponents(settings.get("range", ())),
         **settings,
     }
+
+
+def _exponents(reach: Any) -> str:
+    """How ticks are written: 250,000 in full, ten million as 10M, a ten thousandth as a power."""
+    largest = max((abs(float(end)) for end in reach), default=1.0)
+    if largest >= 1e7:
+        return "B"
+    return "none" if largest >= 1e-3 else "power"
 
 
 def line(

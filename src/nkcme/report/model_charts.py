@@ -8,14 +8,12 @@ import numpy as np
 from scipy.stats import binom
 
 from nkcme import metrics
-from nkcme.distributions.base import Distribution
-from nkcme.evaluation import NOMINAL, Evaluation
+from nkcme.evaluation import Evaluation
 from nkcme.report.chart_elements import (
     BLUE,
     GREY,
     INK,
     ORANGE,
-    SKY,
     VERMILION,
     Figure,
     axis,
@@ -26,69 +24,6 @@ from nkcme.report.chart_elements import (
     points,
 )
 from nkcme.report.partial_dependence import PartialDependence
-
-
-def densities(dist: Distribution, y: np.ndarray, titles: list[str], target: str) -> list[Figure]:
-    """A density for each row, all over one range of y, with its interval and the true value.
-
-    Point masses are drawn as stems. Curve, stems and interval belong to one law, the smoothed one.
-    """
-    drawn = dist.smoothed()
-    ends = np.append(drawn.ppf([0.005, 0.995]), y)
-    margin = 0.03 * np.ptp(ends) or 1.0
-    low, high = ends.min() - margin, ends.max() + margin
-    intervals = drawn.interval(NOMINAL)
-    figures = []
-    for i, title in enumerate(titles):
-        row, name = drawn[i], plain(target, 30)
-        values, masses = row.point_masses()
-        # Quantiles of the row too, so that a narrow density is drawn as finely as a wide one.
-        own = np.append(
-            np.linspace(intervals[i, 0], intervals[i, 1], 100),
-            row.ppf(np.linspace(0.01, 0.99, 100)),
-        )
-        grid = np.setdiff1d(np.append(np.linspace(low, high, 300), own), values)
-        curve = np.exp(row.logpdf(grid, grid=True)[0])
-        within = (grid >= intervals[i, 0]) & (grid <= intervals[i, 1])
-        data = [
-            line(grid[within], curve[within], "90 % interval", width=0, fill="tozeroy")
-            | {"fillcolor": faded(SKY, 0.5), "hoverinfo": "skip"},
-            line(grid, curve, "predicted density", BLUE)
-            | {"hovertemplate": f"{name} %{{x:.4g}}<br>density %{{y:.3g}}<extra></extra>"},
-        ]
-        top = float(curve.max(initial=0.0)) or 1.0
-        if len(values):
-            data += _stems(values, masses[0], intervals[i], top, name)
-        data.append(
-            line([y[i], y[i]], [0, 1.06 * top], "true value", VERMILION, dash="4px,3px")
-            | {"hovertemplate": f"true {name}: {y[i]:.5g}<extra></extra>"}
-        )
-        axes = {
-            "xaxis": axis(plain(target, 40), range=[low, high]),
-            "yaxis": axis("density", rangemode="tozero", showticklabels=False, ticks=""),
-        }
-        heading = {"text": plain(title), "x": 0.02, "font": {"size": 14}}
-        figures.append(figure(data, height=250, legend=False, title=heading, **axes))
-    return figures
-
-
-def _stems(
-    values: np.ndarray, masses: np.ndarray, interval: np.ndarray, top: float, name: str
-) -> list[Figure]:
-    """Point masses as vertical lines, the largest as high as the curve; blue in the interval."""
-    inside = (values >= interval[0]) & (values <= interval[1])
-    height = top * masses / masses.max()
-    found = []
-    for chosen, colour in ((inside, BLUE), (~inside, GREY)):
-        gaps = np.full(int(chosen.sum()), np.nan)
-        x = np.stack([values[chosen], values[chosen], gaps], axis=1).ravel()
-        stems = np.stack([np.zeros_like(gaps), height[chosen], gaps], axis=1).ravel()
-        template = f"{name} %{{x:.4g}}<br>probability %{{customdata:.3g}}<extra></extra>"
-        found.append(
-            line(x, stems, "point masses", colour, width=3)
-            | {"customdata": np.repeat(masses[chosen], 3), "hovertemplate": template}
-        )
-    return found
 
 
 def partial_dependence_chart(
@@ -117,12 +52,12 @@ def partial_dependence_chart(
         line(values, quantile, groups.get(label, label), INK, width=width, dash=dash)
         | {
             "showlegend": label in groups,
-            "hovertemplate": f"{feature} %{{x:.4g}}<br>{label}: %{{y:.4g}}<extra></extra>",
+            "hovertemplate": f"{feature} %{{x}}<br>{label}: %{{y}}<extra></extra>",
         }
         for quantile, (label, width, dash) in zip(prediction.quantiles.T, styles, strict=True)
     ]
     rows = points(x, y, "rows of the table", ORANGE, size=6) | {
-        "hovertemplate": f"{feature} %{{x:.4g}}<br>{name} %{{y:.4g}}<extra></extra>"
+        "hovertemplate": f"{feature} %{{x}}<br>{name} %{{y}}<extra></extra>"
     }
     return figure(
         [shading, rows, *lines],
@@ -152,8 +87,8 @@ def predicted_against_actual(rows: Evaluation, target: str) -> Figure:
             "width": 0,
         }
         template = (
-            "actual %{x:.4g}<br>median %{y:.4g}<br>"
-            "90 %: %{customdata[0]:.4g} to %{customdata[1]:.4g}<extra></extra>"
+            "actual %{x}<br>median %{y}<br>"
+            "90 %: %{customdata[0]:,.4~r} to %{customdata[1]:,.4~r}<extra></extra>"
         )
         data.append(
             points(of.y, of.median, label, colour, size=6, symbol=symbol)
@@ -171,7 +106,7 @@ def pit_histogram(pit: np.ndarray) -> Figure:
     """Shares of PIT values in even bins, with the range of a perfect model."""
     n, n_bins = len(pit), 20 if len(pit) >= 400 else 10
     counts, edges = np.histogram(pit, bins=n_bins, range=(0, 1))
-    lower, upper = 100 * binom.ppf([0.025, 0.975], n, 1 / n_bins) / n
+    lower, upper = (100 * binom.ppf([0.025, 0.975], n, 1 / n_bins) / n).tolist()
     bars = {
         "type": "bar",
         "x": (edges[1:] + edges[:-1]) / 2,
@@ -182,15 +117,30 @@ def pit_histogram(pit: np.ndarray) -> Figure:
         "hovertemplate": "PIT %{x:.3f}<br>%{y:.1f} % of rows<extra></extra>",
         "showlegend": False,
     }
+    ends = [
+        line([0, 1], [end] * 2, "its range by chance", GREY, 1.2, "dot")
+        | {"hoverinfo": "skip", "showlegend": end == upper}
+        for end in (lower, upper)
+    ]
+    # Traces of lines cover bars; a shape below all traces does not.
+    behind = {
+        "type": "rect",
+        "layer": "below",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": lower,
+        "y1": upper,
+        "fillcolor": faded(GREY, 0.22),
+        "line": {"width": 0},
+    }
+    top = 1.08 * max(float(bars["y"].max()), upper)
     return figure(
-        [
-            bars,
-            *_chance_band([0, 1], [lower] * 2, [upper] * 2),
-            _perfect([0, 1], [100 / n_bins] * 2),
-        ],
+        [bars, *ends, _perfect([0, 1], [100 / n_bins] * 2)],
         height=360,
+        shapes=[behind],
         xaxis=axis("PIT: probability below the true value", range=[0, 1]),
-        yaxis=axis("share of rows", rangemode="tozero", ticksuffix=" %"),
+        yaxis=axis("share of rows", range=[0, top], ticksuffix=" %"),
     )
 
 
@@ -233,7 +183,7 @@ def training_curves(history: dict[str, np.ndarray]) -> list[Figure]:
         curve = line(steps, values, label, colour) | {
             "mode": "lines+markers",
             "marker": {"size": 5},
-            "hovertemplate": "step %{x}<br>%{y:.4g}<extra></extra>",
+            "hovertemplate": "step %{x}<br>%{y}<extra></extra>",
         }
         mode = "tozero" if key == "bandwidth" else "normal"
         axes = {"xaxis": axis("training step"), "yaxis": axis(label, rangemode=mode)}

@@ -10,17 +10,19 @@ import numpy as np
 
 from nkcme import metrics
 from nkcme.evaluation import NOMINAL, Evaluation, as_table, evaluate_rows, native
+from nkcme.number_text import written
 from nkcme.report import model_charts as charts
+from nkcme.report.download import download
+from nkcme.report.drivers import drivers
 from nkcme.report.page import chart, header, percent, section, write_page
 from nkcme.report.partial_dependence import Features
+from nkcme.report.single_rows import SingleRows
 
 #: Limits of what is drawn of a long table; scores use all rows.
 MAX_POINTS = 2000
 MAX_FEATURE_POINTS = 600
 MAX_BARS = 300
 MAX_FEATURES = 8
-N_DENSITIES = 6
-_MAX_VALUES = 6  # of features, listed below a density
 
 
 def write_report(
@@ -60,12 +62,15 @@ def _body(model: Any, X: Any, y: Any, title: str, target: str) -> list[str]:
     table = as_table(X)[shown]
     features = Features(native(table))
     order = features.by_influence(model)
+    single = SingleRows(model, table, results.rows(shown), shown, features, order, target)
     return [
         _header(model, results, len(shown), features, title, target),
-        _scores(results),
-        _densities(model, table, results.rows(shown), shown, features, order, target),
+        _scores(results) + download(results),
+        single.differing(),
+        drivers(model, table, results.y[shown], target),
         _partial_dependence(model, results.y[shown], features, order, target),
         _against_actual(results, target),
+        single.worst_and_picked(),
         _calibration(results),
         _training(getattr(model, "history_", None)),
     ]
@@ -107,7 +112,7 @@ def _scores(results: Evaluation) -> str:
     scores, bare, n = results.scores(), results.scores_without_features(), len(results)
     impossible = int(np.isneginf(results.log_density).sum())
     level, chance = percent(NOMINAL, 0), _chance(n)
-    references = {key: f"{value:.4g} without the features" for key, value in bare.items()}
+    references = {key: f"{written(value)} without the features" for key, value in bare.items()}
     references["rmse"] += " (the mean for every row)"
     references["qice"] = f"{percent(metrics.qice_floor(n), 2)} for a perfect model on {n:,} rows"
     references["coverage"] = f"{level} ± {percent(chance)} by chance"
@@ -120,7 +125,7 @@ def _scores(results: Evaluation) -> str:
     rows = []
     for key, name in names.items():
         share = key in ("qice", "coverage")
-        value = percent(scores[key], 2) if share else f"{scores[key]:.4g}"
+        value = percent(scores[key], 2) if share else written(scores[key])
         rows.append(
             f'<tr><th scope="row">{name}</th><td class="value">{value}</td>'
             f'<td class="reference">{references.get(key, "")}</td>'
@@ -157,45 +162,6 @@ def _verdict(scores: dict[str, float], bare: dict[str, float], n: int) -> str:
         return f"{useful} Its 90 % intervals contain {covered}, as expected."
     fault = "too narrow or in the wrong place" if off < 0 else "too wide"
     return f"{useful} <strong>Its 90 % intervals contain {covered}: they are {fault}.</strong>"
-
-
-def _densities(
-    model: Any,
-    table: Any,
-    rows: Evaluation,
-    numbers: np.ndarray,
-    features: Features,
-    order: list[int],
-    target: str,
-) -> str:
-    chosen = spread_rows(rows.median, rows.upper - rows.lower, N_DENSITIES)
-    titles = [f"Row {numbers[i] + 1:,}" for i in chosen]
-    dist = model.predict_dist(native(table[chosen]))
-    others = [j for j in range(len(features.names)) if j not in order]
-    listed, more = [*order, *others][:_MAX_VALUES], len(features.names) - _MAX_VALUES
-    selection = "Rows with a low, medium and high prediction, one narrow and one wide of each."
-    if len(rows) <= N_DENSITIES:
-        selection = "All rows of the table."
-    note = ""
-    if len(dist.point_masses()[0]):
-        note = (
-            " Values with a probability of their own are vertical lines, blue within the interval; "
-            "the highest line is the most probable value."
-        )
-    drawn = []
-    figures = charts.densities(dist, rows.y[chosen], titles, target)
-    for i, title, figure in zip(chosen, titles, figures, strict=True):
-        values = [f"{features.names[j]} = {_value(features.columns[j][i])}" for j in listed]
-        values += [f"and {more:,} more"] if more > 0 else []
-        drawn.append(chart(figure, f"Predicted density of {title}", "; ".join(values)))
-    return section(
-        "Predictions for single rows",
-        f"{selection} The curve is the predicted density of {html.escape(target)}. The shaded "
-        "interval has a predicted probability of 90 %; the dashed line is the true value. Over "
-        "many rows, 9 of 10 dashed lines should lie in the shaded interval, and more of them where "
-        f"the curve is high.{note}",
-        f'<div class="grid">{"".join(drawn)}</div>',
-    )
 
 
 def _partial_dependence(
@@ -291,24 +257,8 @@ def _training(history: Any) -> str:
 # ------------------------------------------------------------------------------------ the pieces
 
 
-def spread_rows(median: np.ndarray, width: np.ndarray, n: int) -> np.ndarray:
-    """About ``n`` rows with a low, medium and high median, one narrow and one wide of each."""
-    if len(median) <= n:
-        return np.arange(len(median))
-    chosen = []
-    for third in np.array_split(np.argsort(median, kind="stable"), n // 2):
-        by_width = third[np.argsort(width[third], kind="stable")]
-        chosen += [by_width[len(third) // 10], by_width[-1 - len(third) // 10]]
-    return np.array(chosen)
-
-
 def _sample(rows: np.ndarray, size: int) -> np.ndarray:
     """At most ``size`` of the rows, at random with a fixed seed, in their order."""
     if len(rows) <= size:
         return rows
     return np.sort(np.random.default_rng(0).choice(rows, size, replace=False))
-
-
-def _value(value: Any) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -119,7 +119,7 @@ class Features:
         grid = np.linspace(reach.min() - margin, reach.max() + margin, n_levels)
         # Between the levels rather than at them, so that point masses are shaded too.
         ends = np.append(grid, 2 * grid[-1] - grid[-2]) - 0.5 * (grid[1] - grid[0])
-        density = np.diff(dist.smoothed().cdf(ends, grid=True), axis=1) / (grid[1] - grid[0])
+        density = np.diff(dist.cdf(ends, grid=True), axis=1) / (grid[1] - grid[0])
         return PartialDependence(self.names[j], values, dist.ppf(QUANTILE_LEVELS), grid, density)
 
 

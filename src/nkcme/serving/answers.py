@@ -20,8 +20,8 @@ def answer(model: RuntimeModel, question: Question) -> bytes:
     ``notes`` are those of the command line: columns that were ignored, unknown categories.
     """
     try:
-        rows, notes = _features(model, question.rows)
-        columns = _predicted(model, rows, question)
+        rows, notes = features(model, question.rows)
+        columns = predictions_of(model.predict_dist(rows), question)
         if model.encoder_.has_categories:
             notes += map(str, model.unknown_categories(rows))
     except RequestError:
@@ -40,7 +40,7 @@ def answer(model: RuntimeModel, question: Question) -> bytes:
     )
 
 
-def _features(model: RuntimeModel, rows: list[Any]) -> tuple[list[Any], list[str]]:
+def features(model: RuntimeModel, rows: list[Any]) -> tuple[list[Any], list[str]]:
     """The rows with the model's columns alone, and notes."""
     names = model.encoder_.feature_names
     if isinstance(rows[0], list):
@@ -59,9 +59,8 @@ def _features(model: RuntimeModel, rows: list[Any]) -> tuple[list[Any], list[str
     return chosen, [] if ignored is None else [ignored]
 
 
-def _predicted(model: RuntimeModel, rows: list[Any], question: Question) -> dict[str, list[Any]]:
-    """What is asked, for each row."""
-    dist = model.predict_dist(rows)
+def predictions_of(dist: Distribution, question: Question) -> dict[str, list[Any]]:
+    """What is asked of each distribution, by name."""
     columns: dict[str, list[Any]] = {}
     if question.mean:
         columns["mean"] = _listed(dist.mean())

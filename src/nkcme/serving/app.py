@@ -61,13 +61,13 @@ def make_app(path: str | os.PathLike[str]) -> FastAPI:
     async def predict(request: Request) -> Response:
         """Predict the distribution of y for one row or for several."""
         try:
-            question = Question.read(await _body(request))
+            question = Question.read(await body_of(request))
             if len(question.rows) <= _FEW_ROWS and not question.samples:
                 content = answer(model, question)
             else:
                 content = await run_in_threadpool(long_answer, question)
         except RequestError as error:
-            return _error(str(error), error.status)
+            return error_response(str(error), error.status)
         return Response(content, media_type="application/json")
 
     @app.get("/health")
@@ -82,7 +82,7 @@ def make_app(path: str | os.PathLike[str]) -> FastAPI:
     return app
 
 
-async def _body(request: Request) -> bytes:
+async def body_of(request: Request) -> bytes:
     """The body of a request, refused as soon as it is too long."""
     parts, size = [], 0
     async for part in request.stream():
@@ -93,6 +93,7 @@ async def _body(request: Request) -> bytes:
     return b"".join(parts)
 
 
-def _error(message: str, status: int) -> Response:
+def error_response(message: str, status: int) -> Response:
+    """An error as one line of JSON."""
     content = json.dumps({"error": message}).encode()
     return Response(content, status_code=status, media_type="application/json")

@@ -69,6 +69,12 @@ class Law:
     novelty: Novelty | None = None
     earlier: bool = False
 
+    def __repr__(self) -> str:
+        parts = {"calibration map": self.calibration, "tails": self.tails, "novelty": self.novelty}
+        of = "y" if self.transform == NONE else f"{self.transform} y"
+        found = [name for name, part in parts.items() if part is not None]
+        return f"Law({', '.join([f'of {of} on {self.support}', *found])})"
+
     def weights(self, weights: np.ndarray, atoms: np.ndarray, reading: str) -> np.ndarray:
         """The weights (n, m) of a reading for those that an ensemble gives to atoms (m, d).
 

@@ -87,6 +87,10 @@ class Novelty(NamedTuple):
             recipe.variogram_factor if located else recipe.variogram_factor_fixed,
         )
 
+    def distance(self, x: np.ndarray) -> np.ndarray:
+        """The distance (n,) of rows from the training rows, in units of the usual one."""
+        return _nearest(x, self.centers) / max(self.usual_distance, 1e-12)
+
     def variance(self, x: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """What is added to the variance of standardised y at rows (n, p) with a variance (n,)
         between members."""
