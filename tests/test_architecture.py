@@ -37,7 +37,6 @@ ONE_DOOR = {
     "lightgbm",
     "safetensors",
     "shap",
-    "scoringrules",
     "pooch",
     "fastapi",
 }
