@@ -32,7 +32,6 @@ app = typer.Typer(
     help="Predict whole conditional distributions from a table: intervals, quantiles, densities, "
     "samples.",
     epilog="Try it: nkcme demo",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

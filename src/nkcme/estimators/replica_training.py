@@ -19,7 +19,7 @@ from nkcme.estimators.training_data import Encoded
 from nkcme.training.checkpoint_groups import CheckpointGroups
 from nkcme.training.loop import Checkpoint, Judge, Plan, Progress, Rows, Task, Trained, train
 from nkcme.training.padding import pad_to
-from nkcme.training.progress import TrainingBar, wants_progress
+from nkcme.training.progress import StagesBar, TrainingBar, wants_progress
 
 PyTree = Any
 
@@ -32,6 +32,8 @@ class Run:
     checkpoint: Checkpoint | None = None
     fingerprint: str = ""
     groups: CheckpointGroups | None = None
+    stage: str = ""
+    bar: StagesBar | None = None
 
     def in_groups(self) -> Run:
         """The same run, for training that has several stages in one checkpoint file."""
@@ -41,13 +43,28 @@ class Run:
 
     def group(self, name: str) -> Run:
         """One stage of the run."""
-        return self if self.groups is None else replace(self, checkpoint=self.groups.group(name))
+        if self.groups is None:
+            return replace(self, stage=name)
+        return replace(self, stage=name, checkpoint=self.groups.group(name))
+
+    @contextmanager
+    def with_stages(self, shares: dict[str, float]) -> Iterator[Run]:
+        """The same run with one progress bar for all stages, where one is wanted; ``shares`` says
+        about which share of the work each is."""
+        if not wants_progress(self.verbose):
+            yield self
+            return
+        with StagesBar(shares) as bar:
+            yield replace(self, bar=bar)
 
     @contextmanager
     def progress_bar(self, n_steps: int) -> Iterator[Progress | None]:
         """A progress bar while the context lasts, where one is wanted."""
         if not wants_progress(self.verbose):
             yield None
+            return
+        if self.bar is not None:
+            yield self.bar.stage(self.stage, n_steps)
             return
         with TrainingBar(n_steps) as bar:
             yield bar

@@ -7,7 +7,13 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as RichProgress
 
 
@@ -56,5 +62,53 @@ class TrainingBar(Bar):
 
     def update(self, step: int, values: dict[str, float]) -> None:
         """Show the number of steps done and named values."""
-        text = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-        self._bar.update(self._task, completed=step, values=text)
+        self._bar.update(self._task, completed=step, values=_as_text(values))
+
+
+class StagesBar(Bar):
+    """One bar for work of several stages, with the time left of the whole.
+
+    Parameters
+    ----------
+    shares : dict of str to float
+        About which share of the work each stage is, in their order. Stages may be left out, and may
+        end before all of their steps are done: then the bar moves on.
+    """
+
+    def __init__(self, shares: dict[str, float]):
+        self._shares = shares
+        self._bar = RichProgress(
+            TextColumn("fit: {task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[values]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task("start", total=sum(shares.values()), values="")
+
+    def stage(self, name: str, n_steps: int) -> _Stage:
+        """The progress of a stage, which begins now."""
+        names = list(self._shares)
+        before = sum(self._shares[other] for other in names[: names.index(name)])
+        self._bar.update(self._task, description=name, completed=before, values="")
+        return _Stage(self, before, self._shares[name], n_steps)
+
+    def move(self, completed: float, values: dict[str, float]) -> None:
+        """Show how much is done, and named values."""
+        self._bar.update(self._task, completed=completed, values=_as_text(values))
+
+
+class _Stage:
+    """The steps of one stage, as a part of the bar."""
+
+    def __init__(self, bar: StagesBar, before: float, share: float, n_steps: int):
+        self._bar, self._before, self._share, self._n_steps = bar, before, share, n_steps
+
+    def update(self, step: int, values: dict[str, float]) -> None:
+        """Show the number of steps done and named values."""
+        self._bar.move(self._before + self._share * step / max(self._n_steps, 1), values)
+
+
+def _as_text(values: dict[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4g}" for name, value in values.items())

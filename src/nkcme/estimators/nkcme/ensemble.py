@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -243,7 +243,7 @@ class EnsembleTraining(NamedTuple):
             partial(self._program, learns_atoms=True, n_components=0, averaging=0.0),
             start,
             self.options._replace(marks=()),
-            Run(run.verbose),
+            replace(run, checkpoint=None),
         )
         if any(one.interrupted for one in fitted):
             raise TrainingInterrupted(

@@ -21,6 +21,7 @@ from nkcme.estimators.nkcme.folds import Folds, hold_out
 from nkcme.estimators.nkcme.hidden_parameter import HiddenParameter, WithHiddenParameter
 from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.location_fitting import fit_location_models
+from nkcme.estimators.nkcme.location_networks import LOCATION, REFINED
 from nkcme.estimators.nkcme.prediction import PredictingEstimator
 from nkcme.estimators.nkcme.recipe import DEFAULT, Recipe
 from nkcme.estimators.nkcme.selection import FIXED, LOCATED, SCALED, select
@@ -29,6 +30,9 @@ from nkcme.estimators.nkcme.training_defaults import WithTrainingDefaults
 from nkcme.estimators.nkcme.transform_choice import transform_of
 from nkcme.estimators.training_data import Encoded, Target
 from nkcme.training.cores import available_cores
+
+#: About which share of a fit each stage is, for its progress bar.
+_STAGES = {LOCATION: 0.5, REFINED: 0.1, LOCATED: 0.2, FIXED: 0.15, SCALED: 0.05}
 
 
 class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
@@ -296,14 +300,14 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
             held = folds if calibrated else [None] * len(folds)
             fits = training.fit(list(map(Candidate, datasets, held)), run)
         else:
-            run = run.in_groups()
-            locations = fit_location_models(self.center, datasets, folds, recipe.location, run)
-            candidates = list(map(Candidate, datasets, folds, locations))
-            fits = training.fit(candidates, run.group(LOCATED))
-            if parameters.has_center(self, "auto") and not any(fit.interrupted for fit in fits):
-                head = parameters.head_of_fixed_atoms(self, n_outputs)
-                of_fixed = ensemble_training(self, head, datasets, n_repeats, open_ended)
-                fits = select(fits, recipe, {FIXED: of_fixed, SCALED: training}, run)
+            with run.in_groups().with_stages(_STAGES) as run:
+                located_by = fit_location_models(self.center, datasets, folds, recipe.location, run)
+                candidates = list(map(Candidate, datasets, folds, located_by))
+                fits = training.fit(candidates, run.group(LOCATED))
+                if parameters.has_center(self, "auto") and not any(f.interrupted for f in fits):
+                    head = parameters.head_of_fixed_atoms(self, n_outputs)
+                    of_fixed = ensemble_training(self, head, datasets, n_repeats, open_ended)
+                    fits = select(fits, recipe, {FIXED: of_fixed, SCALED: training}, run)
         if not calibrated:
             return [TrainedModel(fit, Law(*fit.candidate.data.target)) for fit in fits]
         must = parameters.must_calibrate(self.recalibrate)

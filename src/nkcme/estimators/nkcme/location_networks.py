@@ -40,6 +40,9 @@ class OtherBases(Protocol):
         """The errors of the other bases, beside networks with these predictions."""
 
 
+#: The stages of their training, in checkpoints and progress bars.
+LOCATION, REFINED = "location", "location-refined"
+
 _ACTIVATION = "relu"
 
 #: Rows that all members predict together.
@@ -107,12 +110,12 @@ def fit_networks(
         Whether Ctrl-C ended training early.
     """
     fitting = _Fitting(recipe, datasets, folds, others)
-    trained = fitting.train(run.group("location"))
+    trained = fitting.train(run.group(LOCATION))
     models, interrupted = trained.models, trained.interrupted
     predicted = fitting.out_of_fold(models)
     errors = fitting.errors(predicted)
     if fitting.may_refine(errors, predicted).any() and not interrupted:
-        refined = fitting.refine(models, run.group("location-refined"))
+        refined = fitting.refine(models, run.group(REFINED))
         errors_after = fitting.errors(fitting.out_of_fold(refined.models))
         better = (errors_after < errors)[fitting.members]
         models = where_replicas(better, refined.models, models)
