@@ -38,6 +38,7 @@ ONE_DOOR = {
     "safetensors",
     "scoringrules",
     "pooch",
+    "openpyxl",
     "fastapi",
 }
 

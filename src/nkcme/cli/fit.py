@@ -22,8 +22,9 @@ from nkcme.evaluation import evaluate
 from nkcme.model_files import check_destination, read_checkpoint
 from nkcme.parameter_checks import need_number, need_one_of
 from nkcme.tables.encoding import TableEncoder
-from nkcme.tables.files import read_table, split_target
+from nkcme.tables.files import read_table
 from nkcme.tables.sample_weights import need_enough_rows
+from nkcme.tables.target_column import split_target
 
 if TYPE_CHECKING:
     from nkcme.estimators.base import ConditionalEstimator
@@ -149,7 +150,7 @@ def _check_support(parameters: dict[str, Any], y: np.ndarray | None = None) -> N
 def _check_training_rows(X: Any, y: np.ndarray, parameters: dict[str, Any]) -> None:
     """Refuse a table that `fit` would refuse."""
     need_enough_rows(len(y))
-    TableEncoder.check(X)
+    TableEncoder.fit(X)
     _check_support(parameters, y)
 
 

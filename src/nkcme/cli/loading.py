@@ -14,8 +14,9 @@ import numpy as np
 
 from nkcme.errors import NkcmeError
 from nkcme.estimators.saved_model import SavedModel
-from nkcme.tables.columns import note_on_columns
-from nkcme.tables.files import read_table, split_target
+from nkcme.tables.files import read_table
+from nkcme.tables.messages import note_on_columns
+from nkcme.tables.target_column import split_target
 
 if TYPE_CHECKING:
     from nkcme.estimators.base import ConditionalEstimator
@@ -61,9 +62,10 @@ def _features(saved: SavedModel, frame: Any, note: Note) -> Any:
     if names is None:  # fitted on an array: columns go by position, without the target
         X = frame.drop(columns=saved.target_name or [], errors="ignore")
     else:
-        if (ignored := note_on_columns(frame.columns, names)) is not None:
+        ignored = note_on_columns(frame.columns, names, saved.encoder.unused_names)
+        if ignored is not None:
             note(ignored)
-        X = frame[list(names)]
+        X = frame[[name for name in names if name in frame.columns]]
     for unknown in saved.encoder.unknown_categories(X):
         note(str(unknown))
     return X
