@@ -116,7 +116,10 @@ def test_a_constant_target_is_predicted_with_almost_no_width(name, value):
         (np.array(["low", "high"] * (N // 2)), ["y is text", "'low'", "convert it"]),
         ([str(value) for value in Y], ["y is text", "convert it"]),
         (pd.Series([*Y[:-1], "n/k"]), ["y is text", "'n/k' in row 39"]),
-        (pd.Series(pd.date_range("2026-01-01", periods=N)), ["y is dates", "must be numbers", "convert it"]),
+        (
+            pd.Series(pd.date_range("2026-01-01", periods=N)),
+            ["y is dates", "must be numbers", "convert it"],
+        ),
         (Y + 1j, ["Complex data not supported"]),
     ],
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,6 +25,7 @@ from nkcme.estimators.predictions import PredictionMethods
 from nkcme.estimators.saving import from_json, save_estimator
 from nkcme.estimators.training_data import Encoded, TrainingTable, checked_table, encode_training
 from nkcme.forking import need_unforked_process
+from nkcme.tables.column_types import need_types
 from nkcme.training.compilation_clock import CompilationClock
 
 
@@ -46,6 +47,9 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
     standardize: bool | str
     random_state: Any
 
+    #: The types of columns; a parameter of the estimators of this library.
+    columns: Mapping[Any, str] | None = None
+
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raises NkcmeError on a bad parameter; called before anything is learned."""
@@ -55,6 +59,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
             raise NkcmeError(
                 f'standardize must be True or False, or "robust"; got {self.standardize!r}'
             )
+        need_types("columns", self.columns)
 
     @abstractmethod
     def _train(self, datasets: Sequence[Encoded]) -> list[Any]:
@@ -95,7 +100,8 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array, pandas or polars frame, (n_rows, n_columns)
-            Numeric, boolean, categorical or text columns; missing values are allowed.
+            Columns of numbers, booleans, categories, text, dates or times, also as text; missing
+            values are allowed. ``columns_`` says how each was read.
         y : array (n_rows,) or (n_rows, d)
             One output or several.
         sample_weight : array (n_rows,), optional
@@ -186,6 +192,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
             y_val,
             standardize=standardize if isinstance(standardize, str) else bool(standardize),
             random_state=self.random_state,
+            types=self.columns,
         )
 
     @property

@@ -17,13 +17,14 @@ from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.transforms import LOG, NONE, restored, transformed
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
-from nkcme.tables.encoding import TableEncoder
+from nkcme.tables.encoding import ColumnTypes, TableEncoder
 from nkcme.tables.sample_weights import (
     are_whole,
     checked_weight,
     need_enough_rows,
     repetitions,
 )
+from nkcme.tables.table_summary import TableSummary
 from nkcme.tables.target import TargetScaler, as_target
 
 
@@ -125,9 +126,11 @@ def encode_training(
     *,
     standardize: bool | str,
     random_state: Any,
+    types: ColumnTypes | None = None,
 ) -> TrainingTable:
     """Check and encode a training table; ``estimator`` itself is not changed.
 
+    ``types`` are those of some columns, instead of what is found.
     An estimator that has ``_understand_target(x, y, weight, seed)`` says by it what y (n, d) is,
     beside encoded inputs (n, p); see `Target`.
     """
@@ -143,7 +146,7 @@ def encode_training(
     n_rows = repetitions(weight)
     need_enough_rows(n_rows)
     columns = target.reshape(n, -1)
-    encoder = TableEncoder.fit(X, standardize=standardize, sample_weight=weight)
+    encoder = TableEncoder.fit(X, standardize=standardize, sample_weight=weight, types=types)
     x, seed = encoder.transform(X), int(check_random_state(random_state).randint(2**31 - 1))
     understand = getattr(estimator, "_understand_target", None)
     about = Target() if understand is None else understand(x, columns, weight, seed)
@@ -158,6 +161,7 @@ def encode_training(
         "y_ndim_": target.ndim,
         "n_outputs_": columns.shape[1],
         "encoder_": encoder,
+        "columns_": TableSummary.of(X, encoder, columns, types),
         "scaler_": scaler,
         "n_features_in_": probe.n_features_in_,
     }
@@ -221,7 +225,7 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             validate_data(estimator, X, skip_check_array=True)
         return X  # the encoder checks names, kinds and order
     kind = np.asarray(X).dtype.kind if isinstance(X, np.ndarray | list | tuple) else ""
-    dtype = None if kind and kind in "OUS" else "numeric"
+    dtype = None if kind and kind in "OUSM" else "numeric"
     # The encoder checks that numbers are finite or missing: it names the column and the row.
     return validate_data(estimator, X, reset=reset, dtype=dtype, ensure_all_finite=False)
 

@@ -30,7 +30,7 @@ _PLAIN_NUMBERS = {float, int, bool, type(None)}
 
 
 #: The types of columns that a user chose, by name or by position.
-ColumnTypes = Mapping[str, str] | Mapping[int, str]
+ColumnTypes = Mapping[Any, str]
 
 
 def chosen_types(types: ColumnTypes | None, table: Table) -> dict[int, str]:

@@ -26,6 +26,12 @@ def listed(names: list[Any]) -> str:
     return f"column{'s' if len(names) > 1 else ''} {first}{more}"
 
 
+def listed_values(values: list[Any]) -> str:
+    """The first few values, and how many more there are."""
+    more = f" and {len(values) - 3} more" if len(values) > 3 else ""
+    return ", ".join(map(shown, values[:3])) + more
+
+
 def note_on_columns(
     found: Iterable[str], names: Iterable[str], unused: Iterable[str] = ()
 ) -> str | None:
