@@ -264,6 +264,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         self.checkpoint = checkpoint
 
     transform = HiddenParameter()
+    _has_folds = True
 
     # --- training: the steps of the class's docstring -------------------------------------------
 
@@ -287,9 +288,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         n_repeats = self.n_members or 1
         if self.n_members is None and (located or calibrated):
             n_repeats = recipe.count_repeats(datasets[0].n_rows)
-        folds = [
-            Folds.assign(len(data.x), recipe.n_folds, n_repeats, data.seed) for data in datasets
-        ]
+        folds = [Folds.of(data, recipe.n_folds, n_repeats) for data in datasets]
         n_outputs = datasets[0].y.shape[1]
         open_ended = (located or calibrated) and parameters.may_stop_early(self, datasets)
         training = ensemble_training(self, self.head, datasets, n_repeats, open_ended)
