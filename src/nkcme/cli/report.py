@@ -5,13 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from nkcme.cli.loading import Note, load_with_truth
+from nkcme.tables.table_options import UNKNOWN, TableOptions
 
 
 def report_table(
-    model_path: Path, table: Path, target: str | None, path: Path, *, note: Note
+    model_path: Path,
+    table: Path,
+    target: str | None,
+    path: Path,
+    *,
+    options: TableOptions = UNKNOWN,
+    drop_missing: bool = False,
+    note: Note,
 ) -> None:
     """Write the report of a model on a table that holds the target too."""
-    model, X, y, name = load_with_truth(model_path, table, target, note)
+    model, X, y, name = load_with_truth(model_path, table, target, note, options, drop_missing)
     # Imported here: a bad model or table is refused without waiting for plotly.
     from nkcme.report.model_report import write_report
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -110,9 +111,8 @@ class Column:
 
     def numbers(self, raw: RawColumn) -> np.ndarray:
         """The values (n, k) of the `number_columns`, NaN where missing; others are refused."""
-        notation = (raw.decimal or self.notation) if self.kind == "numeric" else self.notation
         try:
-            values = read_values(raw, self.kind, notation)
+            values = self._read(raw)
         except UnreadableValueError as error:
             needed = NOUNS[self.kind]
             raise TableError(
@@ -123,6 +123,13 @@ class Column:
             return values[:, None]
         known = FEATURES[self.kind]
         return np.stack([known[str(one.name)].compute(values) for one in self.features], axis=1)
+
+    def _read(self, raw: RawColumn) -> np.ndarray:
+        """The values, with the decimal mark of their own file if they fit it, else of training."""
+        if self.kind == "numeric" and raw.decimal not in (None, self.notation):
+            with suppress(UnreadableValueError):
+                return read_values(raw, self.kind, raw.decimal)
+        return read_values(raw, self.kind, self.notation)
 
     def encode_categories(self, raw: RawColumn, outputs: np.ndarray) -> UnknownCategories | None:
         """Fill in the outputs of a column of categories, zeros of shape (rows, n_outputs).

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from nkcme.errors import TableError
+from nkcme.tables.decimal_marks import DecimalEvidence
 from nkcme.tables.messages import listed, one_line
 from nkcme.tables.values import as_float, family, is_missing, label_of
 
@@ -28,6 +29,9 @@ _NEEDED = "expected numbers, booleans, text, dates or times"
 
 Kind = Literal["numeric", "boolean", "category", "date", "time", "empty", "text", "unused"]
 """What a column is. The values of a `RawColumn` have the first six kinds."""
+
+#: The rows in which decimal marks are looked for.
+_EXAMINED_ROWS = 10_000
 
 #: Where a pandas frame keeps the decimal mark of the text file that it was read from.
 DECIMAL_OF_FILE = "nkcme decimal mark"
@@ -143,6 +147,23 @@ class Table:
 
     def __iter__(self) -> Iterator[RawColumn]:
         return map(self.column, range(self.n_columns))
+
+    def with_decimal_mark(self) -> Table:
+        """The table with the decimal mark that its texts show, unless that of its file is known."""
+        columns = list(self)
+        if any(raw.decimal is not None for raw in columns):
+            return self
+        mark = self.decimal_mark()
+        return replace(self, column=lambda j: replace(columns[j], decimal=mark))
+
+    def decimal_mark(self) -> str | None:
+        """The decimal mark that the texts of all columns show; None if they show none, or both."""
+        evidence = DecimalEvidence()
+        for raw in self:
+            if raw.array.dtype.kind == "O" and not raw.declared:
+                some = raw.array[:_EXAMINED_ROWS]
+                evidence.add({value for value in some if isinstance(value, str)})
+        return evidence.decimal()
 
     @classmethod
     def read(cls, data: Any, what: str) -> Table:

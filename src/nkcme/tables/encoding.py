@@ -77,7 +77,7 @@ class TableEncoder:
         types : mapping of str or int to str, optional
             The types of some columns, by name or by position, instead of those that are found.
         """
-        table = Table.read(X, "X")
+        table = Table.read(X, "X").with_decimal_mark()
         weight = checked_weight(sample_weight, table.n_rows)
         names = table.names or (None,) * table.n_columns
         robust = standardize == "robust"

@@ -18,7 +18,7 @@ import numpy as np
 
 from nkcme.errors import TableError
 from nkcme.model_files.atomic_files import replacing
-from nkcme.tables.columns import DECIMAL_OF_FILE
+from nkcme.tables.columns import DECIMAL_OF_FILE, Table
 from nkcme.tables.excel_files import read_excel
 from nkcme.tables.table_options import UNKNOWN, TableOptions
 from nkcme.tables.table_source import EXCEL, PARQUET, SEPARATORS, WRITTEN, TableSource, extension_of
@@ -78,7 +78,11 @@ def read_table(
             f"{path} has {len(frame)} rows and {len(frame.columns)} columns; expected at least one "
             "of each below a header"
         )
-    return _without_marks(frame, options.missing) if options.missing else frame
+    if options.missing:
+        frame = _without_marks(frame, options.missing)
+    if source.extension not in SEPARATORS and (mark := Table.read(frame, "X").decimal_mark()):
+        frame.attrs[DECIMAL_OF_FILE] = mark
+    return frame
 
 
 def to_frame(columns: dict[str, np.ndarray]) -> pd.DataFrame:
@@ -212,8 +216,6 @@ def _read_text(
     options: TableOptions,
     note: Callable[[str], object],
 ) -> pd.DataFrame:
-    import pandas as pd
-
     usual = SEPARATORS[source.extension]
     encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
     try:
@@ -232,6 +234,8 @@ def _read_text(
         else:
             features = [name for name in structure.names if name != target]
             as_text = [*structure.codes, *([] if like is None else like.text_columns(features))]
+        import pandas as pd
+
         with source.open_text() as handle:
             # low_memory=False: a column of any length has one type.
             frame = pd.read_csv(

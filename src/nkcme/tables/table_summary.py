@@ -84,7 +84,7 @@ class TableSummary:
         types : mapping, optional
             The types that the user chose.
         """
-        table = Table.read(X, "X")
+        table = Table.read(X, "X").with_decimal_mark()
         chosen = chosen_types(types, table)
         some = np.unique(np.linspace(0, table.n_rows - 1, _EXAMINED_ROWS).astype(int))
         summaries, doubts = [], []

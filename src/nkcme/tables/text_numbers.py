@@ -1,7 +1,7 @@
 """Numbers written as text: "1,200", "1.200,5", "EUR 7,958", "12 %".
 
 A column has one decimal mark, a point or a comma, and at most one currency or unit. "1,200" alone
-could be either; then the mark of the file decides, and without one the comma groups thousands.
+could be either; then the mark of the table decides, and without one the comma groups thousands.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def parse_number(text: str, decimal: str) -> TextNumber | None:
 
 
 class NumberNotation(NamedTuple):
-    """How the numbers of a column are written.
+    """How the numbers of a column are written; ``decimal`` is empty where they show no mark.
 
     ``could_differ`` is true where the other decimal mark fits as well and gives other numbers, and
     that of the file is not known.
@@ -95,6 +95,8 @@ def find_notation(texts: Collection[str], decimal: str | None) -> NumberNotation
         return None
     mark = decimal if decimal in fits else next(iter(fits))
     units = {number.unit for number in fits[mark]}
+    if not any("." in text or "," in text for text in texts):
+        return NumberNotation("", max(units), False)  # new ones may have either
     differ = len(fits) == 2 and fits["."] != fits[","] and decimal is None
     return NumberNotation(mark, max(units), differ)
 
@@ -111,21 +113,6 @@ def _parsed(texts: Collection[str], decimal: str) -> list[TextNumber] | None:
     if len(units - {""}) > 1 or (len(units) > 1 and units & {"%", "‰"}):
         return None
     return numbers
-
-
-_POINT = re.compile(r"[-+−]?(?:\d+\.(?:\d{1,2}|\d{4,})|0\.\d+|\d{1,3}(?:,\d{3})+\.\d+)")
-_COMMA = re.compile(r"[-+−]?(?:\d+,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d+)")
-_EITHER = re.compile(r"[-+−]?\d{1,3}[.,]\d{3}")
-
-
-def decimal_mark(text: str) -> str | None:
-    """The decimal mark that a text must have: "." or ","; "?" if either; None if it shows none."""
-    text = text.strip()
-    if _POINT.fullmatch(text):
-        return "."
-    if _COMMA.fullmatch(text):
-        return ","
-    return "?" if _EITHER.fullmatch(text) else None
 
 
 def is_code(text: str) -> bool:

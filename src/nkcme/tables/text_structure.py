@@ -14,7 +14,8 @@ from itertools import chain
 from typing import TextIO
 
 from nkcme.errors import TableError
-from nkcme.tables.text_numbers import decimal_mark, is_code
+from nkcme.tables.decimal_marks import DecimalEvidence
+from nkcme.tables.text_numbers import is_code
 
 #: Separators that are found without an option.
 SEPARATORS = (",", ";", "\t", "|")
@@ -64,7 +65,7 @@ def read_structure(
     names: tuple[str, ...] = ()
     n_rows = -1
     line = skipped + 1
-    evidence = _Evidence()
+    evidence, codes = DecimalEvidence(), set[int]()
     try:
         for row in reader:
             is_blank = not row or (len(row) == 1 and row[0].isspace())
@@ -79,36 +80,12 @@ def read_structure(
                 )
             elif n_rows <= _EXAMINED_ROWS:
                 evidence.add(row)
+                codes.update(place for place, field in enumerate(row) if is_code(field))
             line = skipped + reader.line_num + 1
     except csv.Error as error:
         raise TableError(f"{path}, line {line}: {_fault(error)}") from error
-    codes = tuple(names[j] for j in sorted(evidence.codes) if j < len(names))
-    return TextStructure(names, n_rows, separator, evidence.decimal(separator), codes)
-
-
-class _Evidence:
-    """What the fields of a file show of its decimal mark, and which columns hold codes."""
-
-    def __init__(self) -> None:
-        self._marks: set[str | None] = set()
-        self._commas = False  # in fields such as 1,200, which could have either mark
-        self.codes: set[int] = set()
-
-    def add(self, row: list[str]) -> None:
-        for place, field in enumerate(row):
-            if is_code(field):
-                self.codes.add(place)
-            elif "." in field or "," in field:
-                mark = decimal_mark(field)
-                self._marks.add(mark)
-                self._commas |= mark == "?" and "," in field
-
-    def decimal(self, separator: str) -> str | None:
-        """The decimal mark; where nothing else shows it, that of numbers such as 1,200 in a file
-        that is separated by semicolons is the comma, the usual reason for semicolons."""
-        if "." in self._marks:
-            return "."
-        return "," if "," in self._marks or (self._commas and separator == ";") else None
+    decimal = evidence.decimal(commas_are_decimal=separator == ";")
+    return TextStructure(names, n_rows, separator, decimal, tuple(names[j] for j in sorted(codes)))
 
 
 def _separator_of(header: str, usual: str) -> str:
