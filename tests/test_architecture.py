@@ -38,6 +38,7 @@ ONE_DOOR = {
     "safetensors",
     "shap",
     "pooch",
+    "openpyxl",
     "fastapi",
 }
 

@@ -150,7 +150,8 @@ def _targets(folder: Path) -> dict[str, str]:
 def load_table(file: TableFile, n_shuffled: int) -> FoldedTable:
     """The table of a file; without a column of folds it is split into ``n_shuffled`` folds."""
     # Imports pandas, which experiments without files do not need.
-    from nkcme.tables.files import read_table, split_target
+    from nkcme.tables.files import read_table
+    from nkcme.tables.target_column import split_target
 
     frame = read_table(file.path)
     if FOLD in frame.columns and file.target != FOLD:

@@ -142,7 +142,7 @@ def test_bad_tables_are_refused_and_nothing_is_written(case, tmp_path, refuse):
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("absent.csv", "does not exist"), ("t.xlsx", "extension"), ("", "is a directory")],
+    [("absent.csv", "does not exist"), ("t.ods", "extension"), ("", "is a directory")],
 )
 def test_bad_table_paths_are_refused(name, why, tmp_path, refuse):
     line = refuse("fit", tmp_path / name, "--target", "price", "--out", tmp_path / "m")
@@ -205,10 +205,11 @@ def test_a_fit_stopped_by_ctrl_c_resumes_to_the_same_model(table, tmp_path, call
         run([*map(str, ("fit", table, "--out", out, *options))])
     assert exit_.value.code == 130
     given = "--target price --preset quick --epochs 300 --seed 3"
-    assert capsys.readouterr() == (
-        "",
-        "nkcme: stopped by Ctrl-C at step 100; to continue: "
-        f"nkcme fit {table} --out '{out}' {given} --resume\n",
+    printed, notes = capsys.readouterr()
+    assert printed == ""
+    assert notes.endswith(
+        "\nnkcme: stopped by Ctrl-C at step 100; to continue: "
+        f"nkcme fit {table} --out '{out}' {given} --resume\n"
     )
     assert checkpoint.exists()
     assert not out.exists()

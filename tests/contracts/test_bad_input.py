@@ -44,6 +44,7 @@ STEPS: Cases = [
 ]
 #: What all have in common.
 ALL: Cases = [
+    *(("columns", value, "dict of types by column") for value in ("age", 5)),
     *(("standardize", value, "True or False") for value in ("no", None, 3)),
     *(("random_state", value, "seed") for value in ("a", 1.5)),
     ("random_state", -1, "between 0 and"),

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from nkcme.tables.encoding import TableEncoder
-from nkcme.tables.files import read_table, split_target
+from nkcme.tables.files import read_table
+from nkcme.tables.target_column import split_target
 from support.refusals import refusal
 
 TRAINING = "code,flag,size,y\n01,TRUE,1.5,1\n02,maybe,2.5,2\nA4,,3.5,3\n01,TRUE,4.5,4\n"

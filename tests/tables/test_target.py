@@ -141,7 +141,7 @@ def test_the_target_is_a_copy() -> None:
         (None, ["requires y to be passed, but the target y is None"]),
         (["1", "b"], ["y is text", "'b'", "row 1", "convert"]),
         (["1", "2"], ["y is text", "'1'", "row 0"]),
-        (["2020-01-01", "2020-01-02"], ["y holds dates"]),
+        (["2020-01-01", "2020-01-02"], ["y is text", "'2020-01-01'"]),
         ([1.0, "b"], ["y is text", "'b'", "row 1"]),
         (pl.Series(["a"]), ["y is text"]),
         (pd.Series(["a"], dtype="category"), ["y is text", "'a'"]),

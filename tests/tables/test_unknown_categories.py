@@ -17,7 +17,8 @@ from support.frames import frames
 
 
 def fitted_on(*values: Any) -> TableEncoder:
-    return TableEncoder.fit(pd.DataFrame({"code": np.array(values, dtype=object)}))
+    """An encoder of one column of categories."""
+    return TableEncoder.fit(frame_of(*values), types={"code": "category"})
 
 
 def frame_of(*values: Any) -> pd.DataFrame:

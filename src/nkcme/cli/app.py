@@ -5,7 +5,6 @@ runs: `nkcme --help` does not wait for JAX.
 from __future__ import annotations
 
 import io
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,17 +15,26 @@ from nkcme._version import __version__
 from nkcme.cli.data_app import data
 from nkcme.cli.explain_app import explain
 from nkcme.cli.explore_app import explore
-from nkcme.cli.options import AsJson, KnownTarget, ModelPath, Seed, TablePath
+from nkcme.cli.fit_app import fit
+from nkcme.cli.options import (
+    AsJson,
+    Decimal,
+    DropMissingTarget,
+    Encoding,
+    KnownTarget,
+    Missing,
+    ModelPath,
+    Seed,
+    Separator,
+    TablePath,
+)
 from nkcme.cli.rl_app import rl
-from nkcme.cli.running import STOPPED, limits, numbers, print_note, run_app
+from nkcme.cli.running import numbers, print_note, run_app
 from nkcme.cli.serve_app import serve
 from nkcme.cli.warm_up_app import warm_up
 
 #: Every sample is a column of the table that `predict` writes; wider tables cannot be read.
 MAX_SAMPLES = 100_000
-
-#: More would train for years.
-MAX_EPOCHS = 10**9
 
 app = typer.Typer(
     help="Predict whole conditional distributions from a table: intervals, quantiles, densities, "
@@ -38,6 +46,7 @@ app = typer.Typer(
 )
 app.add_typer(data, name="data")
 app.add_typer(rl, name="rl")
+app.command(epilog="Example: nkcme fit houses.csv --target price --out price-model")(fit)
 app.command(epilog="Example: nkcme explain price-model sold-houses.csv --quantiles 0.05,0.95")(
     explain
 )
@@ -76,137 +85,6 @@ def _options(
     """Options before the command. The callback of ``--version`` does all the work."""
 
 
-@app.command(epilog="Example: nkcme fit houses.csv --target price --out price-model")
-def fit(
-    context: typer.Context,
-    table: TablePath,
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="MODEL",
-            help="The directory to save the model in; an existing model is replaced.",
-        ),
-    ],
-    test_size: Annotated[
-        float,
-        typer.Option(help="Share of rows, chosen at random, held out for scoring; 0 for none."),
-    ] = 0.1,
-    estimator: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="NKCME, or a baseline: KernelCME, DeepFeatureCME, MDN, SplineFlow, CARD.",
-        ),
-    ] = "NKCME",
-    preset: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="default; quick, many times faster and less accurate; or the paper's settings: "
-            "paper-toy, paper-uci-small, paper-uci-large.",
-        ),
-    ] = "default",
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="gaussian, laplace or cauchy.",
-            show_default="that of the preset",
-        ),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=MAX_EPOCHS,
-            help="Passes over the training rows.",
-            show_default="that of the preset, or by the number of rows",
-        ),
-    ] = None,
-    validation_fraction: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of the training rows that selects which state of training is kept.",
-            show_default="that of the preset",
-        ),
-    ] = None,
-    bounds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOW,HIGH",
-            help="The least and the largest value of the target, as in 0,100 or 0, for no limit.",
-            show_default="found in the table",
-        ),
-    ] = None,
-    integer: Annotated[
-        bool, typer.Option("--integer", help="The target is a whole number.")
-    ] = False,
-    values: Annotated[
-        str | None,
-        typer.Option(
-            metavar="V,V,...",
-            help="All values that the target can take.",
-            show_default="found in the table",
-        ),
-    ] = None,
-    transform: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="none, or log to model the logarithm of a target above zero; predictions are in "
-            "its own units either way.",
-            show_default="log where clearly better",
-        ),
-    ] = None,
-    seed: Seed = 0,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a fit that was stopped.")
-    ] = False,
-    json: AsJson = False,
-) -> None:
-    """Fit a model that predicts one column from the others.
-
-    The model predicts the whole distribution of the target. The other columns may hold numbers,
-    text and missing values; remove those that should not be used, such as row numbers.
-
-    Until the model is saved, the state of training is kept beside it in MODEL.checkpoint. A fit
-    that was stopped continues with --resume and gives the same model.
-    """
-    from nkcme.cli import display
-    from nkcme.cli.fit import fit_table
-    from nkcme.cli.stopping import TrainingStopped
-
-    chosen = {
-        "kernel": kernel,
-        "epochs": epochs,
-        "validation_fraction": validation_fraction,
-        "bounds": None if bounds is None else limits(bounds, "--bounds", "0,100 or 0,"),
-        "integer": integer or None,
-        "transform": transform,
-        "values": None if values is None else numbers(values, "--values", "1,2,3"),
-    }
-    try:
-        result = fit_table(
-            table,
-            target,
-            out,
-            estimator=estimator,
-            preset=preset,
-            parameters={name: value for name, value in chosen.items() if value is not None},
-            seed=seed,
-            test_size=test_size,
-            resume=resume,
-        )
-    except TrainingStopped as stop:
-        again = shlex.join(["nkcme", *context.obj, *([] if resume else ["--resume"])])
-        print_note(f"{stop}; to continue: {again}")
-        raise SystemExit(STOPPED) from stop
-    display.show_json(result) if json else display.show_fit(result)
-
-
 @app.command(
     epilog="Example: nkcme predict price-model new-houses.csv --quantiles 0.05,0.5,0.95 -o out.csv"
 )
@@ -238,6 +116,11 @@ def predict(
         typer.Option(metavar="N", min=0, max=MAX_SAMPLES, help="Random samples of y for each row."),
     ] = 0,
     seed: Seed = 0,
+    json: AsJson = False,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    na: Missing = None,
 ) -> None:
     """Predict the rows of a table.
 
@@ -248,9 +131,15 @@ def predict(
     columns are ignored with a note, and so are categories that the model does not know.
     """
     levels = numbers(quantiles, "--quantiles", "0.05,0.5,0.95") if quantiles else []
+    from nkcme.cli import display
     from nkcme.cli.predict import predict_table
+    from nkcme.errors import NkcmeError
     from nkcme.tables.files import check_output, write_table
+    from nkcme.tables.table_options import TableOptions
 
+    options = TableOptions.of_text(sep, decimal, encoding, na)
+    if json and out is not None:
+        raise NkcmeError("--json prints to standard output; leave out --out, or --json")
     check_output(out)
     predicted = predict_table(
         model,
@@ -259,9 +148,13 @@ def predict(
         interval=interval,
         samples=samples,
         seed=seed,
+        options=options,
         note=print_note,
     )
-    write_table(predicted, out)
+    if json:
+        display.show_json({"model": str(model), "predictions": predicted.to_dict("records")})
+    else:
+        write_table(predicted, out)
 
 
 @app.command(epilog="Example: nkcme evaluate price-model sold-houses.csv")
@@ -269,7 +162,12 @@ def evaluate(
     model: ModelPath,
     table: TablePath,
     target: KnownTarget = None,
+    drop_missing_target: DropMissingTarget = False,
     json: AsJson = False,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    na: Missing = None,
 ) -> None:
     """Score a model against true values.
 
@@ -278,8 +176,12 @@ def evaluate(
     """
     from nkcme.cli import display
     from nkcme.cli.evaluate import evaluate_table
+    from nkcme.tables.table_options import TableOptions
 
-    result = evaluate_table(model, table, target, note=print_note)
+    options = TableOptions.of_text(sep, decimal, encoding, na)
+    result = evaluate_table(
+        model, table, target, options=options, drop_missing=drop_missing_target, note=print_note
+    )
     display.show_json(result) if json else display.show_metrics(result["metrics"])
 
 
@@ -291,6 +193,11 @@ def report(
         Path, typer.Option("--out", "-o", metavar="FILE", help="The HTML file to write.")
     ],
     target: KnownTarget = None,
+    drop_missing_target: DropMissingTarget = False,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    na: Missing = None,
 ) -> None:
     """Write an HTML page of charts and scores.
 
@@ -298,8 +205,18 @@ def report(
     works without a network.
     """
     from nkcme.cli.report import report_table
+    from nkcme.tables.table_options import TableOptions
 
-    report_table(model, table, target, out, note=print_note)
+    options = TableOptions.of_text(sep, decimal, encoding, na)
+    report_table(
+        model,
+        table,
+        target,
+        out,
+        options=options,
+        drop_missing=drop_missing_target,
+        note=print_note,
+    )
     print(f"Wrote {out}")
 
 

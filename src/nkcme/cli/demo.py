@@ -16,6 +16,7 @@ from nkcme.cli.loading import Note
 from nkcme.cli.predict import predict_table
 from nkcme.cli.report import report_table
 from nkcme.cli.stopping import checkpoint_of
+from nkcme.cli.training_rows import TableColumns
 from nkcme.datasets.problem import N_TRAIN
 from nkcme.datasets.toy import N_DRAWS, evaluate_was1, load_toy, was1_floor
 from nkcme.errors import NkcmeError
@@ -89,7 +90,9 @@ def fit_diabetes(paths: dict[str, Path], seed: int, note: Note) -> dict[str, Any
     The model is scored on the rows of the test table, which are not used in training.
     """
     checkpoint_of(paths["model"]).unlink(missing_ok=True)  # left by a demo that was stopped
-    fitted = fit_table(paths["train"], TARGET, paths["model"], seed=seed, test_size=0.0)
+    fitted = fit_table(
+        paths["train"], TableColumns(TARGET), paths["model"], seed=seed, test_size=0.0
+    )
     evaluated = evaluate_table(paths["model"], paths["test"], None, note=note)
     note(f"writing {paths['report']} ...")
     report_table(paths["model"], paths["test"], None, paths["report"], note=note)

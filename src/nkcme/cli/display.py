@@ -15,9 +15,13 @@ from rich.table import Table
 from nkcme.evaluation import NOMINAL
 from nkcme.metrics import EXPLANATIONS
 from nkcme.number_text import written, written_change
+from nkcme.tables.table_summary import HEADINGS, TableSummary
 
 #: Columns of a model that are listed before the rest is only counted.
 _LISTED_COLUMNS = 20
+
+#: Columns of a training table that are shown before the rest is only counted.
+_READ_COLUMNS = 100
 
 
 def console() -> Console:
@@ -47,6 +51,25 @@ def show_warm_up(result: dict[str, Any]) -> None:
         f"{result['seconds']:.1f} s.\n{result['cache']} holds {result['programs']} now.",
         soft_wrap=True,
     )
+
+
+def show_columns(summary: TableSummary) -> None:
+    """How each column of a training table is read, and doubts about it, on standard error."""
+    table = Table(box=box.SIMPLE_HEAD, title="How each column is read", title_justify="left")
+    for heading in HEADINGS:
+        table.add_column(
+            heading,
+            justify="right" if heading in ("levels", "missing") else "left",
+            no_wrap=heading != "becomes",
+        )
+    for column in summary.columns[:_READ_COLUMNS]:
+        table.add_row(*column.cells())
+    out = Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
+    out.print(table)
+    if len(summary) > _READ_COLUMNS:
+        out.print(f"and {len(summary) - _READ_COLUMNS:,} more columns")
+    for doubt in summary.doubts:
+        out.print(f"doubt: {doubt}", soft_wrap=True)
 
 
 def show_fit(result: dict[str, Any]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -15,20 +17,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nkcme import presets
+from nkcme.cli.loading import Note
 from nkcme.cli.stopping import TrainingStopped, checkpoint_of
+from nkcme.cli.training_rows import TableColumns, TrainingRows, read_training_rows
 from nkcme.errors import NkcmeError, TrainingError
 from nkcme.estimators.registry import ESTIMATORS
 from nkcme.evaluation import evaluate
 from nkcme.model_files import check_destination, read_checkpoint
 from nkcme.parameter_checks import need_number, need_one_of
 from nkcme.tables.encoding import TableEncoder
-from nkcme.tables.files import read_table, split_target
 from nkcme.tables.sample_weights import need_enough_rows
+from nkcme.tables.table_options import UNKNOWN, TableOptions
+from nkcme.tables.table_summary import TableSummary
 
 if TYPE_CHECKING:
     from nkcme.estimators.base import ConditionalEstimator
-
-_MIN_ROWS = 2  # of any fit
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -56,9 +59,13 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 
 def fit_table(
     table: Path,
-    target: str,
+    columns: TableColumns,
     out: Path,
     *,
+    options: TableOptions = UNKNOWN,
+    types: dict[str, str] | None = None,
+    note: Note | None = None,
+    show_columns: Callable[[TableSummary], object] | None = None,
     estimator: str = "NKCME",
     preset: str = "default",
     parameters: dict[str, Any] | None = None,
@@ -68,9 +75,10 @@ def fit_table(
 ) -> dict[str, Any]:
     """Fit a model to a table, save it at ``out`` and score it on rows that were held out.
 
-    ``parameters`` override those of the preset, which is for NKCME. Training keeps its state in
-    ``out``.checkpoint until the model is saved; ``resume`` continues from there. Bad input is
-    refused before training, so that no work is lost.
+    ``parameters`` override those of the preset, which is for NKCME, and ``types`` those of columns
+    that are found. ``show_columns`` gets how each column is read, before training. Training keeps
+    its state in ``out``.checkpoint until the model is saved; ``resume`` continues from there. Bad
+    input is refused before training, so that no work is lost.
     """
     if estimator not in ESTIMATORS:
         raise NkcmeError(f"there is no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}")
@@ -86,30 +94,36 @@ def fit_table(
     check_destination(out)
     checkpoint = checkpoint_of(out)
     _check_checkpoint(checkpoint, resume)
-    X, y = split_target(read_table(table), target)
-    train, test = _split_rows(len(y), test_size, seed)
-    _check_training_rows(X.iloc[train], y[train], parameters)
+    rows = read_training_rows(table, columns, options, note or (lambda _: None))
+    train, test = rows.split(test_size, seed)
+    summary = _check_training_rows(train, types, parameters)
+    if types is not None:
+        parameters = parameters | {"columns": types}
     model = _make(estimator, PRESETS[preset] | parameters | {"random_state": seed}, checkpoint)
+    if show_columns is not None and not resume:  # the fit that was stopped has shown them
+        show_columns(summary)
     start = time.perf_counter()
-    _fit_or_stop(model, X.iloc[train], y[train], checkpoint, resume)
+    _fit_or_stop(model, train, checkpoint, resume)
     seconds = time.perf_counter() - start
-    model.target_name_ = target
+    model.target_name_ = columns.target
     if "checkpoint" in model.get_params():
         model.set_params(checkpoint=None)  # a path of the training run, not of the model
     model.save(out)
     checkpoint.unlink(missing_ok=True)
     return {
         "model": str(out),
-        "target": target,
-        "columns": len(X.columns),
-        "rows": len(train),
+        "target": columns.target,
+        "columns": len(train.X.columns),
+        "rows": len(train.y),
+        "read": [asdict(column) for column in summary],
+        "doubts": list(summary.doubts),
         "estimator": estimator,
         "steps": getattr(model, "n_steps_", None),
         "bandwidth": getattr(model, "bandwidth_", None),
         "support": str(model.support_) if hasattr(model, "support_") else None,
         "transform": getattr(model, "transform_", None),
         "seconds": seconds,
-        "metrics": evaluate(model, X.iloc[test], y[test]) if len(test) else None,
+        "metrics": evaluate(model, test.X, test.y) if len(test.y) else None,
     }
 
 
@@ -146,18 +160,23 @@ def _check_support(parameters: dict[str, Any], y: np.ndarray | None = None) -> N
         need_inside(support, y)
 
 
-def _check_training_rows(X: Any, y: np.ndarray, parameters: dict[str, Any]) -> None:
-    """Refuse a table that `fit` would refuse."""
-    need_enough_rows(len(y))
-    TableEncoder.check(X)
-    _check_support(parameters, y)
+def _check_training_rows(
+    rows: TrainingRows, types: dict[str, str] | None, parameters: dict[str, Any]
+) -> TableSummary:
+    """How each column is read; refuses a table that `fit` would refuse."""
+    need_enough_rows(len(rows.y))
+    encoder = TableEncoder.fit(rows.X, sample_weight=rows.weight, types=types)
+    _check_support(parameters, rows.y)
+    return TableSummary.of(rows.X, encoder, rows.y[:, None], types)
 
 
 def _fit_or_stop(
-    model: ConditionalEstimator, X: Any, y: np.ndarray, checkpoint: Path, resume: bool
+    model: ConditionalEstimator, rows: TrainingRows, checkpoint: Path, resume: bool
 ) -> None:
+    # Baselines have no folds: for them, groups and times only decide which rows are held out.
+    together = {"groups": rows.groups, "times": rows.times} if model._has_folds else {}
     try:
-        model.fit(X, y)
+        model.fit(rows.X, rows.y, rows.weight, **together)
     except KeyboardInterrupt as error:
         if not checkpoint.exists():  # stopped before the first checkpoint: nothing to resume
             raise
@@ -167,18 +186,6 @@ def _fit_or_stop(
         if not resume:  # the run diverged, and would diverge again from its checkpoint
             checkpoint.unlink(missing_ok=True)
         raise
-
-
-def _split_rows(n_rows: int, test_size: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers to fit on and to test on, in the order of the table."""
-    order = np.random.default_rng(seed).permutation(n_rows)
-    n_test = round(test_size * n_rows)
-    if n_test and n_rows - n_test < _MIN_ROWS:
-        raise NkcmeError(
-            f"a test size of {test_size:g} holds out {n_test} of {n_rows} rows, and a fit needs at "
-            f"least {_MIN_ROWS}; choose a smaller --test-size, or 0 for none"
-        )
-    return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 
 def _check_checkpoint(checkpoint: Path, resume: bool) -> None:

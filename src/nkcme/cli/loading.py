@@ -14,8 +14,10 @@ import numpy as np
 
 from nkcme.errors import NkcmeError
 from nkcme.estimators.saved_model import SavedModel
-from nkcme.tables.columns import note_on_columns
-from nkcme.tables.files import read_table, split_target
+from nkcme.tables.files import read_table
+from nkcme.tables.messages import note_on_columns
+from nkcme.tables.table_options import UNKNOWN, TableOptions
+from nkcme.tables.target_column import split_target
 
 if TYPE_CHECKING:
     from nkcme.estimators.base import ConditionalEstimator
@@ -24,23 +26,33 @@ if TYPE_CHECKING:
 Note = Callable[[str], object]
 
 
-def load_with_features(path: Path, table: Path, note: Note) -> tuple[ConditionalEstimator, Any]:
+def load_with_features(
+    path: Path, table: Path, note: Note, options: TableOptions = UNKNOWN
+) -> tuple[ConditionalEstimator, Any]:
     """A model, and the columns of a table file that it was fitted on, parsed as in training."""
     saved = _read_one_output(path)
-    frame = read_table(table, like=saved.encoder, target=saved.target_name)
+    frame = read_table(
+        table, like=saved.encoder, target=saved.target_name, options=options, note=note
+    )
     X = _features(saved, frame, note)
     return saved.estimator(), X
 
 
 def load_with_truth(
-    path: Path, table: Path, target: str | None, note: Note
+    path: Path,
+    table: Path,
+    target: str | None,
+    note: Note,
+    options: TableOptions = UNKNOWN,
+    drop_missing: bool = False,
 ) -> tuple[ConditionalEstimator, Any, np.ndarray, str]:
     """A model, the features of a table, the true y and the name of its column."""
     saved = _read_one_output(path)
     name = target or saved.target_name
     if name is None:
         raise NkcmeError(f"{path} does not hold the target's name; give it with --target")
-    others, y = split_target(read_table(table, like=saved.encoder, target=name), name)
+    frame = read_table(table, like=saved.encoder, target=name, options=options, note=note)
+    others, y = split_target(frame, name, drop_missing=drop_missing)
     X = _features(saved, others, note)
     return saved.estimator(), X, y, name
 
@@ -73,9 +85,10 @@ def _features(saved: SavedModel, frame: Any, note: Note) -> Any:
     if names is None:  # fitted on an array: columns go by position, without the target
         X = frame.drop(columns=saved.target_name or [], errors="ignore")
     else:
-        if (ignored := note_on_columns(frame.columns, names)) is not None:
+        ignored = note_on_columns(frame.columns, names, saved.encoder.unused_names)
+        if ignored is not None:
             note(ignored)
-        X = frame[list(names)]
+        X = frame[[name for name in names if name in frame.columns]]
     for unknown in saved.encoder.unknown_categories(X):
         note(str(unknown))
     return X

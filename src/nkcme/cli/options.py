@@ -7,6 +7,37 @@ from typing import Annotated
 
 import typer
 
+TablePath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="A .csv, .tsv (also .gz), .parquet or .xlsx file with a header; - for standard input.",
+        allow_dash=True,
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHAR", help="What separates fields, as in ';' or tab.", show_default="found"
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(metavar="MARK", help="The decimal mark, . or ,.", show_default="found"),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of a text file, as in cp1252.", show_default="utf-8"),
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MARK,...", help="More marks of missing values in all columns, as in -999,n/k."
+    ),
+]
+DropMissingTarget = Annotated[
+    bool, typer.Option("--drop-missing-target", help="Leave out rows without a target.")
+]
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model directory that `nkcme fit` wrote.")
 ]
@@ -20,10 +51,6 @@ Seed = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-TablePath = Annotated[
-    Path,
-    typer.Argument(metavar="TABLE", help="A .csv, .tsv (also .gz) or .parquet file with a header."),
-]
 KnownTarget = Annotated[
     str | None,
     typer.Option(

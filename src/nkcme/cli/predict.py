@@ -9,6 +9,7 @@ from typing import Any
 from nkcme.cli.loading import Note, load_with_features
 from nkcme.errors import NkcmeError
 from nkcme.tables.files import to_frame
+from nkcme.tables.table_options import UNKNOWN, TableOptions
 
 
 def predict_table(
@@ -19,6 +20,7 @@ def predict_table(
     interval: float | None = None,
     samples: int = 0,
     seed: int = 0,
+    options: TableOptions = UNKNOWN,
     note: Note,
 ) -> Any:
     """A frame with the predicted mean of each row of a table, and the columns requested."""
@@ -28,7 +30,7 @@ def predict_table(
         )
     if interval is not None and not 0 < interval < 1:
         raise NkcmeError(f"the interval's coverage must lie between 0 and 1; got {interval:g}")
-    model, X = load_with_features(model_path, table, note)
+    model, X = load_with_features(model_path, table, note, options)
     columns = {"mean": model.predict(X).reshape(-1)}
     if quantiles:
         values = model.predict_quantiles(X, list(quantiles))

@@ -1,5 +1,6 @@
-"""Data sets: toy problems with a known true distribution, and the UCI tables."""
+"""Data sets: toy problems and a table with a known true distribution, and the UCI tables."""
 
+from nkcme.datasets.apartments import Apartments, load_apartments
 from nkcme.datasets.plane import PLANE, load_plane
 from nkcme.datasets.problem import Problem, Toy
 from nkcme.datasets.toy import TOYS, evaluate_was1, load_toy, was1_floor
@@ -10,6 +11,7 @@ __all__ = [
     "PLANE",
     "TOYS",
     "UCI",
+    "Apartments",
     "Problem",
     "Toy",
     "UciSet",
@@ -17,6 +19,7 @@ __all__ = [
     "evaluate_was1",
     "fetch_uci",
     "find_uci",
+    "load_apartments",
     "load_plane",
     "load_toy",
     "load_uci",

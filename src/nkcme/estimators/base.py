@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,6 +25,7 @@ from nkcme.estimators.predictions import PredictionMethods
 from nkcme.estimators.saving import chosen, from_json, save_estimator
 from nkcme.estimators.training_data import Encoded, TrainingTable, checked_table, encode_training
 from nkcme.forking import need_unforked_process
+from nkcme.tables.column_types import need_types
 from nkcme.training.compilation_clock import CompilationClock
 
 
@@ -42,9 +43,15 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
     #: Parameters that files of earlier versions lack, with the values those versions used.
     _ABSENT_IN_OLD_FILES: ClassVar[dict[str, Any]] = {}
 
+    #: Whether `fit` holds rows out in folds, which ``groups`` and ``times`` can change.
+    _has_folds: ClassVar[bool] = False
+
     # Parameters that every subclass has.
     standardize: bool | str
     random_state: Any
+
+    #: The types of columns; a parameter of the estimators of this library.
+    columns: Mapping[Any, str] | None = None
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -55,6 +62,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
             raise NkcmeError(
                 f'standardize must be True or False, or "robust"; got {self.standardize!r}'
             )
+        need_types("columns", self.columns)
 
     @abstractmethod
     def _train(self, datasets: Sequence[Encoded]) -> list[Any]:
@@ -86,6 +94,8 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         *,
         X_val: Any = None,
         y_val: Any = None,
+        groups: Any = None,
+        times: Any = None,
     ) -> Self:
         """Learn P(y | x) from a table.
 
@@ -95,7 +105,8 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array, pandas or polars frame, (n_rows, n_columns)
-            Numeric, boolean, categorical or text columns; missing values are allowed.
+            Columns of numbers, booleans, categories, text, dates or times, also as text; missing
+            values are allowed. ``columns_`` says how each was read.
         y : array (n_rows,) or (n_rows, d)
             One output or several.
         sample_weight : array (n_rows,), optional
@@ -104,6 +115,11 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
             divide them by their mean.
         X_val, y_val : optional
             Validation rows that decide which state of training is kept.
+        groups : array (n_rows,), optional
+            The group of each row, such as a customer. New rows are of other groups: the folds of
+            `NKCME` keep the rows of a group together.
+        times : array (n_rows,), optional
+            The time of each row. New rows come later: the folds of `NKCME` are blocks of time.
 
         Returns
         -------
@@ -119,7 +135,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         self._check_parameters()
         start = time.perf_counter()
         with CompilationClock() as compilation:
-            table = self._encode_training(X, y, sample_weight, X_val, y_val)
+            table = self._encode_training(X, y, sample_weight, X_val, y_val, groups, times)
             trained = self._train([table.data])[0]
             self._set_fitted(table, trained)
         self._set_seconds(time.perf_counter() - start, compilation.seconds)
@@ -155,10 +171,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         self._check_parameters()
         start = time.perf_counter()
         clones = [clone(self).set_params(random_state=state) for state in random_states]
-        tables = [
-            one._encode_training(X, y, None, None, None)
-            for one, (X, y) in zip(clones, datasets, strict=True)
-        ]
+        tables = [one._encode_training(X, y) for one, (X, y) in zip(clones, datasets, strict=True)]
         if len({(t.data.x.shape[1], t.data.y.shape[1]) for t in tables}) != 1:
             raise NkcmeError(
                 "fit_many needs at least one data set, and all with the same encoded columns and "
@@ -173,9 +186,21 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         return clones
 
     def _encode_training(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, X_val: Any, y_val: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        groups: Any = None,
+        times: Any = None,
     ) -> TrainingTable:
         need_unforked_process()
+        if not self._has_folds and (groups is not None or times is not None):
+            raise NkcmeError(
+                f"{type(self).__name__} has no folds that groups or times could change; leave "
+                "them out"
+            )
         standardize = self._standardisation
         return encode_training(
             self,
@@ -186,6 +211,9 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
             y_val,
             standardize=standardize if isinstance(standardize, str) else bool(standardize),
             random_state=self.random_state,
+            types=self.columns,
+            groups=groups,
+            times=times,
         )
 
     @property

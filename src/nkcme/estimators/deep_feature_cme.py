@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -131,6 +131,10 @@ class DeepFeatureCME(GradientTrainedEstimator):
         Rows per gradient step, drawn with replacement.
     epochs : int or None
         Passes of floor(n / batch_size) steps. None: 2,000 steps, more for tables above 5,000 rows.
+    columns : dict or None
+        The types of some columns, by name or by position, instead of those that are found:
+        "number", "boolean", "category", "text", "date" or "time", or "drop" for a column that is
+        not used. ``columns_`` says how each column was read.
     standardize : bool
         Standardise X and y for training; predictions are in the original units.
     reading : {"smoothed", "atomic"}
@@ -150,6 +154,8 @@ class DeepFeatureCME(GradientTrainedEstimator):
         Gradient steps taken.
     history_ : dict of arrays
         ``step`` and ``loss``; one entry per chunk.
+    columns_ : TableSummary
+        How each column was read, and doubts about it; printed, it is a table.
     n_features_in_, feature_names_in_, n_outputs_
         As in all scikit-learn estimators.
 
@@ -180,6 +186,7 @@ class DeepFeatureCME(GradientTrainedEstimator):
         schedule: str = "cosine",
         batch_size: int = 256,
         epochs: int | None = None,
+        columns: Mapping[Any, str] | None = None,
         standardize: bool = True,
         reading: str = "smoothed",
         random_state: Any = None,
@@ -198,6 +205,7 @@ class DeepFeatureCME(GradientTrainedEstimator):
         self.schedule = schedule
         self.batch_size = batch_size
         self.epochs = epochs
+        self.columns = columns
         self.standardize = standardize
         self.reading = reading
         self.random_state = random_state

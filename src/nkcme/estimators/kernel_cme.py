@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -68,6 +68,10 @@ class KernelCME(ConditionalEstimator):
         two neighbouring atoms, or with several outputs assigned to the nearest.
     max_rows : int
         The largest number of distinct rows without ``n_inducing``; more are an error.
+    columns : dict or None
+        The types of some columns, by name or by position, instead of those that are found:
+        "number", "boolean", "category", "text", "date" or "time", or "drop" for a column that is
+        not used. ``columns_`` says how each column was read.
     standardize : bool
         Standardise X and y for training; predictions are in the original units.
     reading : {"smoothed", "atomic"}
@@ -82,6 +86,8 @@ class KernelCME(ConditionalEstimator):
     jitter_ : float
         The value that was added to the diagonal of the system to factorise it. It is 0 unless
         `fit` warns.
+    columns_ : TableSummary
+        How each column was read, and doubts about it; printed, it is a table.
     n_features_in_, feature_names_in_, n_outputs_
         As in all scikit-learn estimators.
 
@@ -103,6 +109,7 @@ class KernelCME(ConditionalEstimator):
         n_inducing: int | None = None,
         n_atoms: int = 1000,
         max_rows: int = 5000,
+        columns: Mapping[Any, str] | None = None,
         standardize: bool = True,
         reading: str = "smoothed",
         random_state: Any = None,
@@ -113,6 +120,7 @@ class KernelCME(ConditionalEstimator):
         self.n_inducing = n_inducing
         self.n_atoms = n_atoms
         self.max_rows = max_rows
+        self.columns = columns
         self.standardize = standardize
         self.reading = reading
         self.random_state = random_state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -125,6 +125,10 @@ class MDN(GradientTrainedEstimator):
         Rows per gradient step, drawn with replacement.
     epochs : int or None
         Passes of floor(n / batch_size) steps. None: 2,000 steps, more for tables above 5,000 rows.
+    columns : dict or None
+        The types of some columns, by name or by position, instead of those that are found:
+        "number", "boolean", "category", "text", "date" or "time", or "drop" for a column that is
+        not used. ``columns_`` says how each column was read.
     standardize : bool
         Standardise X and y for training; predictions are in the original units.
     validation_fraction : float
@@ -148,6 +152,8 @@ class MDN(GradientTrainedEstimator):
     history_ : dict of arrays
         ``step``, ``loss`` (the mean negative log likelihood of standardised y) and, with held-out
         rows, ``validation``; one entry per chunk.
+    columns_ : TableSummary
+        How each column was read, and doubts about it; printed, it is a table.
     n_features_in_, feature_names_in_, n_outputs_
         As in all scikit-learn estimators.
 
@@ -173,6 +179,7 @@ class MDN(GradientTrainedEstimator):
         schedule: str = "cosine",
         batch_size: int = 256,
         epochs: int | None = None,
+        columns: Mapping[Any, str] | None = None,
         standardize: bool = True,
         validation_fraction: float = 0.1,
         patience: int | None = None,
@@ -190,6 +197,7 @@ class MDN(GradientTrainedEstimator):
         self.schedule = schedule
         self.batch_size = batch_size
         self.epochs = epochs
+        self.columns = columns
         self.standardize = standardize
         self.validation_fraction = validation_fraction
         self.patience = patience

@@ -5,6 +5,7 @@ A file is not trusted: everything in it is checked, and whatever does not fit is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.tables.encoding import TableEncoder
+from nkcme.tables.table_summary import TableSummary
 from nkcme.tables.target import TargetScaler
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ def estimator_from_file(
     given = {name: cls._parameter_from_file(name, value) for name, value in parameters.items()}
     estimator = cls(**cls._ABSENT_IN_OLD_FILES | given)
     estimator.encoder_ = encoder_in_file(config)
+    estimator.columns_ = TableSummary.of_encoder(estimator.encoder_)
     estimator.scaler_ = scaler_in_file(config)
     estimator.n_outputs_ = len(estimator.scaler_.location)
     y_ndim = config.get("y_ndim")
@@ -145,6 +148,8 @@ def as_json(name: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, tuple | list):
         return [as_json(name, one) for one in value]
+    if isinstance(value, Mapping):  # keys need not be text
+        return {"mapping": [[as_json(name, k), as_json(name, v)] for k, v in value.items()]}
     if isinstance(value, Path):
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):
@@ -158,7 +163,19 @@ def as_json(name: str, value: Any) -> Any:
 
 def from_json(value: Any) -> Any:
     """A parameter from JSON; lists become tuples."""
+    if isinstance(value, dict) and set(value) == {"mapping"}:
+        return _mapping_from_json(value["mapping"])
     return tuple(from_json(one) for one in value) if isinstance(value, list) else value
+
+
+def _mapping_from_json(pairs: Any) -> dict[Any, Any]:
+    sound = isinstance(pairs, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str | int)
+        for pair in pairs
+    )
+    if not sound:
+        raise ModelFileError("a parameter in the file is not a list of pairs")
+    return {key: from_json(value) for key, value in pairs}
 
 
 def count_in_file(config: dict[str, Any], name: str, absent: int | None = None) -> int:

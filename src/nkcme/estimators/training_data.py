@@ -17,13 +17,15 @@ from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.transforms import LOG, NONE, restored, transformed
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
-from nkcme.tables.encoding import TableEncoder
+from nkcme.tables.encoding import ColumnTypes, TableEncoder
+from nkcme.tables.row_groups import group_codes
 from nkcme.tables.sample_weights import (
     are_whole,
     checked_weight,
     need_enough_rows,
     repetitions,
 )
+from nkcme.tables.table_summary import TableSummary
 from nkcme.tables.target import TargetScaler, as_target
 
 
@@ -50,6 +52,8 @@ class Encoded(NamedTuple):
     seed: int
     scaler: TargetScaler  # the units of y, or of its transform
     target: Target = Target()
+    groups: np.ndarray | None = None  # (n,) numbers: rows of one group are held out together
+    by_time: bool = False  # whether groups are moments of time, in their order
 
     @property
     def support(self) -> Support:
@@ -77,6 +81,7 @@ class Encoded(NamedTuple):
             x=self.x[chosen],
             y=self.y[chosen],
             weight=self.weight[chosen],
+            groups=None if self.groups is None else self.groups[chosen],
             n_rows=max(round(self.n_rows * share), 1),
         )
 
@@ -94,12 +99,14 @@ class Encoded(NamedTuple):
         n_rows = np.ceil(self.weight / copies_per_row).astype(int)
         each = np.repeat(np.arange(len(self.x)), n_rows)
         weight = (self.weight / n_rows)[each]
-        return self._replace(x=self.x[each], y=self.y[each], weight=weight)
+        groups = None if self.groups is None else self.groups[each]
+        return self._replace(x=self.x[each], y=self.y[each], weight=weight, groups=groups)
 
     def digest(self) -> str:
         """A hash of the data and the seed, which identifies the run of a checkpoint."""
         sha = hashlib.sha256(f"{self.n_rows} {self.seed}".encode())
-        for array in (self.x, self.y, self.weight, self.x_validation, self.y_validation):
+        rows = (self.x, self.y, self.weight, self.groups)
+        for array in (*rows, self.x_validation, self.y_validation):
             sha.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
         return sha.hexdigest()
 
@@ -125,9 +132,14 @@ def encode_training(
     *,
     standardize: bool | str,
     random_state: Any,
+    types: ColumnTypes | None = None,
+    groups: Any = None,
+    times: Any = None,
 ) -> TrainingTable:
     """Check and encode a training table; ``estimator`` itself is not changed.
 
+    ``types`` are those of some columns, instead of what is found. Rows of one of ``groups``, or of
+    neighbouring ``times``, are held out together.
     An estimator that has ``_understand_target(x, y, weight, seed)`` says by it what y (n, d) is,
     beside encoded inputs (n, p); see `Target`.
     """
@@ -143,7 +155,8 @@ def encode_training(
     n_rows = repetitions(weight)
     need_enough_rows(n_rows)
     columns = target.reshape(n, -1)
-    encoder = TableEncoder.fit(X, standardize=standardize, sample_weight=weight)
+    codes = group_codes(groups, times, n)
+    encoder = TableEncoder.fit(X, standardize=standardize, sample_weight=weight, types=types)
     x, seed = encoder.transform(X), int(check_random_state(random_state).randint(2**31 - 1))
     understand = getattr(estimator, "_understand_target", None)
     about = Target() if understand is None else understand(x, columns, weight, seed)
@@ -158,18 +171,26 @@ def encode_training(
         "y_ndim_": target.ndim,
         "n_outputs_": columns.shape[1],
         "encoder_": encoder,
+        "columns_": TableSummary.of(X, encoder, columns, types),
         "scaler_": scaler,
         "n_features_in_": probe.n_features_in_,
     }
     if hasattr(probe, "feature_names_in_"):
         attributes["feature_names_in_"] = probe.feature_names_in_
+    # A group is a last input here, so that equal rows of two groups stay apart.
+    keyed = x if codes is None else np.column_stack([x, codes.astype(np.float32)])
+    keyed, z, weight = distinct_rows(keyed, scaler.transform(modelled), weight)
     data = Encoded(
-        *distinct_rows(x, scaler.transform(modelled), weight),
+        np.ascontiguousarray(keyed[:, : x.shape[1]]),
+        z,
+        weight,
         *_encode_validation(probe, X_val, y_val, encoder, scaler, about.transform),
         n_rows,
         seed,
         scaler,
         about,
+        None if codes is None else keyed[:, -1].astype(np.int64),
+        times is not None,
     )
     return TrainingTable(data, attributes)
 
@@ -221,7 +242,7 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             validate_data(estimator, X, skip_check_array=True)
         return X  # the encoder checks names, kinds and order
     kind = np.asarray(X).dtype.kind if isinstance(X, np.ndarray | list | tuple) else ""
-    dtype = None if kind and kind in "OUS" else "numeric"
+    dtype = None if kind and kind in "OUSM" else "numeric"
     # The encoder checks that numbers are finite or missing: it names the column and the row.
     return validate_data(estimator, X, reset=reset, dtype=dtype, ensure_all_finite=False)
 

@@ -60,7 +60,7 @@ def _body(model: Any, X: Any, y: Any, title: str, target: str) -> list[str]:
     results = evaluate_rows(model, X, y)
     shown = _sample(np.arange(len(results)), MAX_POINTS)
     table = as_table(X)[shown]
-    features = Features(native(table))
+    features = Features(native(table), getattr(model, "encoder_", None))
     order = features.by_influence(model)
     single = SingleRows(model, table, results.rows(shown), shown, features, order, target)
     return [

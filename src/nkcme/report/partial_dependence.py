@@ -11,9 +11,11 @@ import numpy as np
 
 from nkcme.errors import TableError
 from nkcme.evaluation import Table, as_table
-from nkcme.tables.columns import is_missing
+from nkcme.tables.column_encoding import Column
+from nkcme.tables.columns import Table as RawTable
 from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.files import to_frame
+from nkcme.tables.values import is_missing
 
 #: The quantiles drawn: the median and the ends of the central 50 % and 90 % intervals.
 QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -46,12 +48,14 @@ class Features:
     is its median, that of any other the most common one; missing values are ignored.
     """
 
-    def __init__(self, X: Any):
+    def __init__(self, X: Any, encoder: TableEncoder | None = None):
+        """``encoder`` is that of the model, by default one that is fitted to X."""
         table = as_table(X)
-        kinds = [column.kind for column in TableEncoder.fit(X).columns]
+        learned = (encoder or TableEncoder.fit(X)).in_order_of(X)
+        kinds = [column.kind for column in learned]
         self._keys = list(table.columns) if isinstance(table, nw.DataFrame) else None
         self.names = [str(name) for name in self._keys or map("x{}".format, range(len(kinds)))]
-        self.columns = [_column(table, j, kind == "numeric") for j, kind in enumerate(kinds)]
+        self.columns = [_values(X, table, j, column) for j, column in enumerate(learned)]
         self.kinds = kinds
 
     @property
@@ -123,11 +127,12 @@ class Features:
         return PartialDependence(self.names[j], values, dist.ppf(QUANTILE_LEVELS), grid, density)
 
 
-def _column(table: Table, j: int, numeric: bool) -> np.ndarray:
+def _values(X: Any, table: Table, j: int, learned: Column) -> np.ndarray:
+    """Column j as numbers where it is numeric, else as objects."""
+    if learned.kind == "numeric":
+        return learned.numbers(RawTable.read(X, "X").column(j))[:, 0]
     values = table[:, j]
     plain = values.to_list() if isinstance(values, nw.Series) else values.tolist()
-    if numeric:
-        return np.array([np.nan if is_missing(value) else value for value in plain], np.float64)
     column = np.empty(len(plain), object)
     column[:] = plain
     return column

@@ -164,7 +164,7 @@ def plot_partial_dependence(
     """
     if shade not in ("bands", "density"):
         raise NkcmeError(f'shade must be "bands" or "density"; got {shade!r}')
-    features = Features(X)
+    features = Features(X, getattr(model, "encoder_", None))
     j = features.position(feature)
     truth = None if y is None else np.asarray(y, np.float64).reshape(-1)
     if truth is not None and len(truth) != len(as_table(X)):

@@ -11,7 +11,7 @@ from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError
 from nkcme.runtime.model import RuntimeModel
 from nkcme.serving.questions import Event, Question, RequestError
-from nkcme.tables.columns import note_on_columns
+from nkcme.tables.messages import note_on_columns
 
 
 def answer(model: RuntimeModel, question: Question) -> bytes:
@@ -51,10 +51,11 @@ def features(model: RuntimeModel, rows: list[Any]) -> tuple[list[Any], list[str]
             "as a list of values"
         )
     first = rows[0].keys()
+    unused = model.encoder_.unused_names
     if len(first) == len(names) and all(row.keys() == first for row in rows):
-        ignored = note_on_columns(first, names)
+        ignored = note_on_columns(first, names, unused)
         return rows, [] if ignored is None else [ignored]
-    ignored = note_on_columns((name for row in rows for name in row), names)
+    ignored = note_on_columns((name for row in rows for name in row), names, unused)
     chosen = [{name: row.get(name) for name in names} for row in rows]
     return chosen, [] if ignored is None else [ignored]
 

@@ -38,10 +38,15 @@ def example_row(model: RuntimeModel) -> dict[str, Any] | list[Any]:
 
 
 def _example(column: Column) -> Any:
-    if column.kind == "category":
+    if column.has_categories:
         return column.categories[0]
     if column.kind == "boolean":
         return True
+    if column.kind == "date":
+        days = np.datetime64(0, "D") + int(column.features[0].mean)
+        return str(days)
+    if column.kind == "time":
+        return f"{int(column.features[0].mean):02d}:00"
     return float(f"{column.mean:.4g}") if column.kind == "numeric" else None
 
 

@@ -3,25 +3,33 @@
 * Numbers and booleans: one output, standardised. A missing value is set to the training mean, and
   an extra 0/1 output marks it where training had missing values too. A column that never varied in
   training carries no information, so it is always encoded as 0.
+* Dates and times of day: several such numbers, `nkcme.tables.calendar_features`.
 * Categories, text, and mixtures of numbers and text: one 0/1 output for each of the most frequent
   categories, compared by their text. Rare and unseen categories are all zeros. Missing is a
   category too where training had it.
-* A column without any value in training: one output, always 0.
+* Text of more levels than that: the same, and its words hashed, `nkcme.tables.hashed_words`.
+* A column without any value in training: one output, always 0. An unused column: none.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
 
 from nkcme.errors import TableError
-from nkcme.tables.columns import Kind, RawColumn, shown
+from nkcme.tables.calendar_features import FEATURES
+from nkcme.tables.column_reading import NOUNS, UnreadableValueError, read_values
+from nkcme.tables.columns import Kind, RawColumn
 from nkcme.tables.config_checks import check, check_keys, finite_number
-from nkcme.tables.standardisation import moments, robust_units
+from nkcme.tables.dates import DATE_NOTATIONS
+from nkcme.tables.hashed_words import N_HASHED, hashed_words
+from nkcme.tables.messages import shown
 
 MAX_CATEGORIES = 50
 
@@ -59,6 +67,9 @@ class Column:
     ``has_missing`` is true where some training values were missing, but not all. ``rare_share`` is
     the share of present training rows with a category that is not among ``categories``.
 
+    ``notation`` is the decimal mark or the notation of dates that were text in training, and
+    ``features`` are the numbers that a date or a time of day becomes.
+
     The kind is also how the column is read from a text file: a category column as text, so that
     the code 01 stays 01 in a file where all codes look like numbers.
     """
@@ -71,49 +82,54 @@ class Column:
     has_missing: bool = False
     rare_share: float = 0.0
     softened: bool = False
+    notation: str = ""
+    features: tuple[Column, ...] = ()
 
     @property
     def n_outputs(self) -> int:
-        return max(1, len(self.categories)) + self.has_missing
+        if self.kind == "unused":
+            return 0
+        if self.features:
+            return sum(feature.n_outputs for feature in self.features)
+        hashed = N_HASHED if self.kind == "text" else 0
+        return max(1, len(self.categories)) + hashed + self.has_missing
 
-    @classmethod
-    def fit(
-        cls, name: str | None, raw: RawColumn, weight: np.ndarray, *, robust: bool = False
-    ) -> Column:
-        counted = weight > 0
-        if not counted.all():
-            raw, weight = raw.rows(counted), weight[counted]
-        if raw.kind == "empty":
-            return cls(name, "empty")
-        raw.refuse_dates()
-        has_missing = bool(raw.missing.any())
-        if raw.declared or raw.kind == "category":
-            categories, rare_share = _frequent_categories(raw, weight)
-            return cls(
-                name,
-                "category",
-                categories=categories,
-                has_missing=has_missing,
-                rare_share=rare_share,
-            )
-        values = raw.numbers()
-        if has_missing:
-            values, weight = values[~raw.missing], weight[~raw.missing]
-        if robust and (units := robust_units(values, weight)) is not None:
-            return cls(name, raw.kind, *units, has_missing=has_missing, softened=True)
-        mean, scale = moments(values, weight)
-        return cls(name, raw.kind, mean, scale, has_missing=has_missing)
+    @property
+    def number_columns(self) -> Sequence[Column]:
+        """The columns of numbers that this one becomes."""
+        return self.features or ((self,) if self.kind in ("numeric", "boolean") else ())
+
+    @property
+    def is_from_text(self) -> bool:
+        """Whether its values are to be read from files as text."""
+        return bool(self.notation) or self.kind not in ("numeric", "boolean", "empty")
+
+    @property
+    def has_categories(self) -> bool:
+        """Whether outputs stand for categories."""
+        return self.kind in ("category", "text")
 
     def numbers(self, raw: RawColumn) -> np.ndarray:
-        """The values of a column of numbers or booleans, NaN where missing; text is refused."""
-        if raw.kind == "category":
-            row, value = raw.first_text()
-            needed = "booleans" if self.kind == "boolean" else "numbers"
+        """The values (n, k) of the `number_columns`, NaN where missing; others are refused."""
+        try:
+            values = self._read(raw)
+        except UnreadableValueError as error:
+            needed = NOUNS[self.kind]
             raise TableError(
-                f"{raw.where} held {needed} in training but has {shown(value)} in row {row} "
-                f"(counting from 0); convert the column to {needed}"
-            )
-        return raw.numbers()
+                f"{raw.where} held {needed} in training but has {error}; convert the column to "
+                f"{needed}"
+            ) from None
+        if not self.features:
+            return values[:, None]
+        known = FEATURES[self.kind]
+        return np.stack([known[str(one.name)].compute(values) for one in self.features], axis=1)
+
+    def _read(self, raw: RawColumn) -> np.ndarray:
+        """The values, with the decimal mark of their own file if they fit it, else of training."""
+        if self.kind == "numeric" and raw.decimal not in (None, self.notation):
+            with suppress(UnreadableValueError):
+                return read_values(raw, self.kind, raw.decimal)
+        return read_values(raw, self.kind, self.notation)
 
     def encode_categories(self, raw: RawColumn, outputs: np.ndarray) -> UnknownCategories | None:
         """Fill in the outputs of a column of categories, zeros of shape (rows, n_outputs).
@@ -131,6 +147,10 @@ class Column:
         outputs[known, codes[known]] = 1.0
         if self.has_missing:
             outputs[:, -1] = raw.missing
+        if self.kind == "text":
+            n_categories = len(self.categories)
+            outputs[:, n_categories : n_categories + N_HASHED] = hashed_words(labels)
+            return None  # that most texts are new is nothing to report
         unknown = unmatched[codes[unmatched] < 0]
         if not len(unknown):
             return None
@@ -149,14 +169,18 @@ class Column:
         config = {**vars(self), "categories": [*self.categories]}
         if len(self.categories) < MAX_CATEGORIES:  # none is rare then, and old readers know no key
             del config["rare_share"]
-        if not self.softened:  # as in files of earlier versions
-            del config["softened"]
+        # As in files of earlier versions.
+        for name in ("softened", "notation", "features"):
+            if not config[name]:
+                del config[name]
+        if self.features:
+            config["features"] = [feature.to_config() for feature in self.features]
         return config
 
     @classmethod
     def from_config(cls, config: Any, what: str) -> Column:
         """The column of a description, which is checked."""
-        optional = frozenset({"rare_share", "softened"})
+        optional = frozenset({"rare_share", "softened", "notation", "features"})
         check_keys(config, set(cls.__dataclass_fields__) - optional, what, optional)
         name, kind, categories = config["name"], config["kind"], config["categories"]
         check(name is None or isinstance(name, str), f"the name of {what} is not text")
@@ -167,7 +191,7 @@ class Column:
             and all(isinstance(category, str) for category in categories)
             and categories == sorted(set(categories))
             and len(categories) <= MAX_CATEGORIES
-            and bool(categories) == (kind == "category"),
+            and bool(categories) == (kind in ("category", "text")),
             f"the categories of {what} are not a sorted list of up to {MAX_CATEGORIES} texts",
         )
         softened = config.get("softened", False)
@@ -182,20 +206,43 @@ class Column:
         full = len(categories) == MAX_CATEGORIES
         rare_share = finite_number(config.get("rare_share", float(full)), f"'rare_share' of {what}")
         check(0 <= rare_share <= full, f"'rare_share' of {what} is not a share from 0 to 1")
+        notation = config.get("notation", "")
+        check(
+            isinstance(notation, str)
+            and notation
+            in {"numeric": ("", ".", ","), "date": ("", *DATE_NOTATIONS)}.get(kind, ("",)),
+            f"the notation of {what} is unknown",
+        )
         return cls(
-            name, kind, mean, scale, tuple(categories), config["has_missing"], rare_share, softened
+            name,
+            kind,
+            mean,
+            scale,
+            tuple(categories),
+            config["has_missing"],
+            rare_share,
+            softened,
+            notation,
+            _features_from_config(config.get("features", []), kind, what),
         )
 
 
-def _frequent_categories(raw: RawColumn, weight: np.ndarray) -> tuple[tuple[str, ...], float]:
-    """The most frequent categories, sorted by name, and the share of present rows without one."""
-    totals: dict[str, float] = {}
-    for label, share in zip(raw.labels(), weight.tolist(), strict=True):
-        if label is not None:
-            totals[label] = totals.get(label, 0.0) + share
-    order = sorted(totals, key=lambda label: (-totals[label], label))
-    rare = sum(totals[label] for label in order[MAX_CATEGORIES:])
-    return tuple(sorted(order[:MAX_CATEGORIES])), rare / sum(totals.values())
+def _features_from_config(configs: Any, kind: str, what: str) -> tuple[Column, ...]:
+    """The features of dates or times of day in a description, which is checked."""
+    known = FEATURES.get(kind, {})
+    check(
+        isinstance(configs, list) and len(configs) <= len(known) and bool(configs) == bool(known),
+        f"the features of {what} are not a list of those of its kind",
+    )
+    features = tuple(Column.from_config(config, f"a feature of {what}") for config in configs)
+    names = [feature.name for feature in features]
+    check(
+        len(set(names)) == len(names)
+        and set(names) <= set(known)
+        and all(feature.kind == "numeric" for feature in features),
+        f"the features of {what} are not known numbers",
+    )
+    return features
 
 
 def _by_value(categories: tuple[str, ...]) -> dict[str, int]:

@@ -1,57 +1,58 @@
 """Tables of any kind, read one column at a time.
 
 A table is a pandas, polars or pyarrow frame, an array, or a list of rows. A `RawColumn` is one of
-its columns as given; its `kind` is numeric, boolean, category or empty.
+its columns as given; `nkcme.tables.column_reading` decides how it is read.
 """
 
 from __future__ import annotations
 
-import datetime
 import math
-import numbers
-import re
-import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from nkcme.errors import TableError
+from nkcme.tables.decimal_marks import DecimalEvidence
+from nkcme.tables.messages import listed, one_line
+from nkcme.tables.values import as_float, family, is_missing, label_of
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
 
 MAX_COLUMNS = 100_000
 
-_MISSING_TYPES = ("NAType", "NaTType")  # of pandas; by name, as pandas is not imported here
-_DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-_NEEDED = "expected numbers, booleans or text"
+_NEEDED = "expected numbers, booleans, text, dates or times"
 
-#: A calendar date, alone or with a time behind it. Compact forms such as 20240131 are left out:
-#: they may as well be codes.
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}.*)?")
+Kind = Literal["numeric", "boolean", "category", "date", "time", "empty", "text", "unused"]
+"""What a column is. The values of a `RawColumn` have the first six kinds."""
 
-Kind = Literal["numeric", "boolean", "category", "empty"]
+#: The rows in which decimal marks are looked for.
+_EXAMINED_ROWS = 10_000
+
+#: Where a pandas frame keeps the decimal mark of the text file that it was read from.
+DECIMAL_OF_FILE = "nkcme decimal mark"
 
 
 @dataclass(frozen=True)
 class RawColumn:
-    """One column as given: an array of booleans, of numbers, or of Python objects.
+    """One column as given: an array of booleans, of numbers, of dates, or of Python objects.
 
     ``where`` names it in messages. ``declared`` is true for a column of a categorical type, in
-    which even numbers are names of categories.
+    which even numbers are names of categories. ``decimal`` is the decimal mark of the text file
+    that it is from, where that is known.
     """
 
     where: str
     array: np.ndarray
     declared: bool = False
+    decimal: str | None = None
 
     @classmethod
-    def of_series(cls, where: str, series: nw.Series) -> RawColumn:
+    def of_series(cls, where: str, series: nw.Series, decimal: str | None = None) -> RawColumn:
         import narwhals.stable.v1 as nw  # slow to import, and arrays do not need it
 
         declared = series.dtype in (nw.Categorical, nw.Enum)
@@ -59,22 +60,25 @@ class RawColumn:
             # Not to_numpy: it gives a dictionary-encoded pyarrow null the first category, and
             # drops NUL characters at the end of polars text.
             values = np.fromiter(series.to_list(), object, len(series))
-            return cls(where, values, declared)
-        return cls.of_array(where, series.to_numpy())
+            return cls(where, values, declared, decimal)
+        # Dates with a time zone come in UTC.
+        return cls.of_array(where, series.to_numpy(), decimal)
 
     @classmethod
-    def of_array(cls, where: str, array: np.ndarray) -> RawColumn:
+    def of_array(cls, where: str, array: np.ndarray, decimal: str | None = None) -> RawColumn:
         kind = array.dtype.kind
-        if kind in "Mm":
-            raise TableError(_dates_refused(where))
-        if array.ndim != 1 or kind not in "biufOUT":
+        if array.ndim != 1 or kind not in "biufOUTMm":
             raise TableError(f"{where} holds {array.dtype} values, {_NEEDED}; convert or drop it")
-        return cls(where, array.astype(object) if kind in "UT" else array)
+        if kind == "m":  # durations are numbers of seconds
+            array = np.where(np.isnat(array), math.nan, array / np.timedelta64(1, "s"))
+        return cls(where, array.astype(object) if kind in "UT" else array, decimal=decimal)
 
     @cached_property
     def missing(self) -> np.ndarray:
         if self.array.dtype.kind == "f":
             return np.isnan(self.array)
+        if self.array.dtype.kind == "M":
+            return np.isnat(self.array)
         if self.array.dtype.kind == "O":
             return np.fromiter(map(is_missing, self.array), bool, len(self.array))
         return np.zeros(len(self.array), dtype=bool)
@@ -85,33 +89,26 @@ class RawColumn:
         if self.missing.all():
             return "empty"
         if self.array.dtype.kind != "O":
-            return "boolean" if self.array.dtype.kind == "b" else "numeric"
+            of_type: dict[str, Kind] = {"b": "boolean", "M": "date"}
+            return of_type.get(self.array.dtype.kind, "numeric")
         types = {type(value) for value in self.present}
-        families = {_family(value_type) for value_type in types}
+        families = {family(value_type) for value_type in types}
         if None in families and not self.declared:
-            foreign = next(value_type for value_type in types if _family(value_type) is None)
-            if issubclass(foreign, _DATE_TYPES):
-                raise TableError(_dates_refused(self.where))
+            foreign = next(value_type for value_type in types if family(value_type) is None)
             raise TableError(
                 f"{self.where} holds {foreign.__name__} values, {_NEEDED}; convert or drop it"
             )
-        if families & {None, "category"}:
-            return "category"
-        return "boolean" if families == {"boolean"} else "numeric"
-
-    def refuse_dates(self) -> None:
-        """Refuse text in which every present value is an ISO 8601 date or date-time."""
-        if self.declared or self.kind != "category":
-            return
-        if all(isinstance(value, str) and _is_iso_date(value) for value in self.present):
-            raise TableError(_dates_refused(self.where))
+        if families == {"boolean", "numeric"}:
+            return "numeric"
+        only: Kind | None = families.pop() if len(families) == 1 else None
+        return only or "category"
 
     @property
     def present(self) -> np.ndarray:
         return self.array[~self.missing]
 
     def rows(self, keep: np.ndarray) -> RawColumn:
-        return RawColumn(self.where, self.array[keep], self.declared)
+        return RawColumn(self.where, self.array[keep], self.declared, self.decimal)
 
     def numbers(self) -> np.ndarray:
         """A float64 copy, NaN where missing; infinities are refused. Not for text."""
@@ -136,20 +133,7 @@ class RawColumn:
         if self.kind == "empty":
             return [None] * len(self.array)
         pairs = zip(self.array, self.missing, strict=True)
-        return [None if missing else _label(value) for value, missing in pairs]
-
-    def first_text(self) -> tuple[int, Any]:
-        """The row and the value of the text that kept a column from being numeric.
-
-        That is the first text that cannot be read as a number, such as "n/k" in a column of
-        numbers which are text because of it; else the first text.
-        """
-        texts = [
-            (int(row), self.array[row])
-            for row in np.flatnonzero(~self.missing)
-            if _family(type(self.array[row])) not in ("numeric", "boolean")
-        ]
-        return next((pair for pair in texts if not reads_as_number(pair[1])), texts[0])
+        return [None if missing else label_of(value) for value, missing in pairs]
 
 
 @dataclass(frozen=True)
@@ -163,6 +147,23 @@ class Table:
 
     def __iter__(self) -> Iterator[RawColumn]:
         return map(self.column, range(self.n_columns))
+
+    def with_decimal_mark(self) -> Table:
+        """The table with the decimal mark that its texts show, unless that of its file is known."""
+        columns = list(self)
+        if any(raw.decimal is not None for raw in columns):
+            return self
+        mark = self.decimal_mark()
+        return replace(self, column=lambda j: replace(columns[j], decimal=mark))
+
+    def decimal_mark(self) -> str | None:
+        """The decimal mark that the texts of all columns show; None if they show none, or both."""
+        evidence = DecimalEvidence()
+        for raw in self:
+            if raw.array.dtype.kind == "O" and not raw.declared:
+                some = raw.array[:_EXAMINED_ROWS]
+                evidence.add({value for value in some if isinstance(value, str)})
+        return evidence.decimal()
 
     @classmethod
     def read(cls, data: Any, what: str) -> Table:
@@ -189,9 +190,10 @@ class Table:
                 f"{what} has {n_columns} columns, at most {MAX_COLUMNS} are handled; drop some"
             )
         names = _text_names(data, what) if is_frame else None
+        decimal = _decimal_of_file(data) if is_frame else None
         read: Callable[..., RawColumn] = RawColumn.of_series if is_frame else RawColumn.of_array
         wheres = [f"column {name!r} of {what}" for name in names or range(n_columns)]
-        return cls(names, n_rows, n_columns, lambda j: read(wheres[j], data[:, j]))
+        return cls(names, n_rows, n_columns, lambda j: read(wheres[j], data[:, j], decimal))
 
 
 def read_columns(data: Any, what: str) -> RawColumn | Table:
@@ -221,7 +223,7 @@ def _opened(data: Any, what: str) -> Any:
             array = np.array(data, dtype=object)  # numbers in a list stay numbers beside text
     except (TypeError, ValueError) as error:
         raise TableError(
-            f"{what} cannot be read as an array ({_one_line(error)}); pass rows of equal length"
+            f"{what} cannot be read as an array ({one_line(error)}); pass rows of equal length"
         ) from error
     if array.dtype.kind == "c":
         raise TableError(  # scikit-learn expects these words
@@ -261,92 +263,6 @@ def _text_names(frame: nw.DataFrame, what: str) -> tuple[str, ...] | None:
     return tuple(frame.columns) if are_text == {True} else None
 
 
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN of any type, or a missing value of pandas."""
-    if isinstance(value, (float, np.floating, Decimal)):
-        return bool(value != value)
-    return value is None or type(value).__name__ in _MISSING_TYPES
-
-
-def _family(value_type: type) -> Literal["numeric", "boolean", "category"] | None:
-    if issubclass(value_type, str):
-        return "category"
-    if issubclass(value_type, (bool, np.bool_)):
-        return "boolean"
-    if issubclass(value_type, (numbers.Real, Decimal)) and value_type is not np.timedelta64:
-        return "numeric"
-    return None
-
-
-def as_float(value: Any) -> float:
-    """Any number as a float; infinite where it is out of range."""
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond the range of float64
-        return math.inf
-
-
-def reads_as_number(text: Any) -> bool:
-    """Whether text can be converted to a float."""
-    try:
-        float(text)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _is_iso_date(text: str) -> bool:
-    text = text.strip()
-    if not _ISO_DATE.fullmatch(text):
-        return False
-    try:
-        datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _label(value: Any) -> str:
-    """The text of a category; 1.0 is "1", because missing values turn integers into floats."""
-    if isinstance(value, (float, np.floating)) and value.is_integer() and abs(float(value)) < 2**53:
-        return str(int(value))
-    return str(value)
-
-
-# ---------------------------------------------------------------------------------- messages
-
-
-def _dates_refused(where: str) -> str:
-    return (
-        f"{where} holds dates or times, {_NEEDED}; convert it to numbers, such as days since a "
-        "start date"
-    )
-
-
-def _one_line(value: object) -> str:
-    return " ".join(str(value).split())
-
-
-def shown(value: object) -> str:
-    """A value in short, on one line."""
-    return _one_line(reprlib.repr(value))
-
-
-def listed(names: list[Any]) -> str:
-    """The first few columns by name, and how many more there are."""
-    first = ", ".join(map(repr, names[:5]))
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"column{'s' if len(names) > 1 else ''} {first}{more}"
-
-
-def note_on_columns(found: Iterable[str], names: Iterable[str]) -> str | None:
-    """A note on the columns of a table that the model was not fitted on; None if there are none.
-
-    A table that lacks some of the model's columns is refused.
-    """
-    found, names = dict.fromkeys(found), dict.fromkeys(names)
-    absent = [name for name in names if name not in found]
-    if absent:
-        raise TableError(f"the table lacks {listed(absent)}, which the model was fitted on")
-    extra = [name for name in found if name not in names]
-    return f"ignored {listed(extra)}, which the model was not fitted on" if extra else None
+def _decimal_of_file(frame: nw.DataFrame) -> str | None:
+    attributes = getattr(frame.to_native(), "attrs", None)
+    return attributes.get(DECIMAL_OF_FILE) if isinstance(attributes, dict) else None

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from nkcme.errors import ModelFileError
-from nkcme.tables.columns import as_float
+from nkcme.tables.values import as_float
 
 
 def check(condition: bool, fault: str) -> None:

@@ -18,13 +18,32 @@ import numpy as np
 
 from nkcme.errors import TableError, UnknownCategoryWarning
 from nkcme.tables.column_encoding import Column, UnknownCategories
-from nkcme.tables.columns import MAX_COLUMNS, Table, listed
+from nkcme.tables.column_fitting import fit_column
+from nkcme.tables.columns import MAX_COLUMNS, Table
 from nkcme.tables.config_checks import check, check_keys
+from nkcme.tables.messages import listed
 from nkcme.tables.number_encoding import NumberEncoder
 from nkcme.tables.sample_weights import checked_weight
 
 #: The types of JSON's numbers and missing values.
 _PLAIN_NUMBERS = {float, int, bool, type(None)}
+
+
+#: The types of columns that a user chose, by name or by position.
+ColumnTypes = Mapping[Any, str]
+
+
+def chosen_types(types: ColumnTypes | None, table: Table) -> dict[int, str]:
+    """The chosen type of each column that has one, by its position in the table."""
+    names: Sequence[str | int] = table.names or range(table.n_columns)
+    place = {name: position for position, name in enumerate(names)}
+    unknown = [name for name in types or {} if name not in place]
+    if unknown:
+        raise TableError(
+            f"types were chosen for {listed(unknown)}, and the table has no such column; its "
+            f"{listed(list(names))}"
+        )
+    return {place[name]: wanted for name, wanted in (types or {}).items()}
 
 
 @dataclass(frozen=True)
@@ -45,25 +64,34 @@ class TableEncoder:
         *,
         standardize: bool | str = True,
         sample_weight: np.ndarray | None = None,
+        types: ColumnTypes | None = None,
     ) -> TableEncoder:
-        """Learn the columns of a table; with "robust" numbers are scaled by their quantiles."""
-        table = Table.read(X, "X")
+        """Learn the columns of a table.
+
+        Parameters
+        ----------
+        X : table
+        standardize : bool or "robust"
+            With "robust" numbers are scaled by their quantiles.
+        sample_weight : array (n,), optional
+        types : mapping of str or int to str, optional
+            The types of some columns, by name or by position, instead of those that are found.
+        """
+        table = Table.read(X, "X").with_decimal_mark()
         weight = checked_weight(sample_weight, table.n_rows)
         names = table.names or (None,) * table.n_columns
         robust = standardize == "robust"
+        chosen = chosen_types(types, table)
         learned = tuple(
-            Column.fit(name, raw, weight, robust=robust)
-            for name, raw in zip(names, table, strict=True)
+            fit_column(name, raw, weight, robust=robust, wanted=chosen.get(j))
+            for j, (name, raw) in enumerate(zip(names, table, strict=True))
         )
+        if all(column.kind == "unused" for column in learned):
+            raise TableError(
+                "no column of X is used: all were dropped, or hold a different text in every row; "
+                "keep one, with columns={'name': 'category'} in Python or --types name=category"
+            )
         return cls(learned, bool(standardize))
-
-    @staticmethod
-    def check(X: Any) -> None:
-        """Raise where `fit` would, in the same words; nothing is learned."""
-        for raw in Table.read(X, "X"):
-            raw.refuse_dates()
-            if raw.kind in ("numeric", "boolean") and not raw.declared:
-                raw.numbers()
 
     @property
     def n_outputs(self) -> int:
@@ -76,13 +104,24 @@ class TableEncoder:
         return names or None
 
     def text_columns(self, names: Sequence[str]) -> list[str]:
-        """The columns of a file that were categories in training, to be read as text.
+        """The columns of a file that are read as text: those that were text in training.
 
         ``names`` are the columns of the file, which matter where training had no names: columns are
         then matched by position.
         """
         pairs = zip(self.feature_names or names, self.columns, strict=False)
-        return [name for name, column in pairs if column.kind == "category"]
+        return [name for name, column in pairs if column.is_from_text]
+
+    @property
+    def decimal(self) -> str | None:
+        """The decimal mark of numbers that were text in training, if all have the same."""
+        marks = {c.notation for c in self.columns if c.kind == "numeric" and c.notation}
+        return marks.pop() if len(marks) == 1 else None
+
+    @property
+    def unused_names(self) -> tuple[str, ...]:
+        """The names of the columns that the model does not use; new tables need not have them."""
+        return tuple(str(column.name) for column in self.columns if column.kind == "unused")
 
     def transform(self, X: Any) -> np.ndarray:
         """X as a finite float32 matrix of shape (rows, n_outputs).
@@ -98,18 +137,18 @@ class TableEncoder:
             return outputs
         table = Table.read(X, "X")
         outputs = np.zeros((table.n_rows, self.n_outputs), dtype=np.float32)
-        numbers = np.empty((table.n_rows, len(self._numbers.positions)))
-        start = n_numbers = 0
+        numbers = np.empty((table.n_rows, self._numbers.n_numbers))
+        start = first = 0
         for column, position in self._matched(table):
             of_column = outputs[:, start : start + column.n_outputs]
             start += column.n_outputs
-            if column.kind == "category":
+            if column.has_categories:
                 unknown = column.encode_categories(table.column(position), of_column)
                 if unknown is not None and unknown.is_surprising:
                     warnings.warn(str(unknown), UnknownCategoryWarning, stacklevel=2)
-            elif column.kind != "empty":  # of which the model uses nothing
-                numbers[:, n_numbers] = column.numbers(table.column(position))
-                n_numbers += 1
+            elif n_own := len(column.number_columns):
+                numbers[:, first : first + n_own] = column.numbers(table.column(position))
+                first += n_own
         self._numbers.encode(numbers, outputs)
         return outputs
 
@@ -122,7 +161,7 @@ class TableEncoder:
             None where rows hold anything else, for which `transform` has a rule or a message.
         """
         names, plan = self.feature_names, self._category_places
-        if names is None or any(len(row) != len(names) for row in rows):
+        if names is None or not self._is_plain or any(len(row) != len(names) for row in rows):
             return None
         try:
             number_names = [names[j] for j in self._numbers.positions]
@@ -144,7 +183,12 @@ class TableEncoder:
     @property
     def has_categories(self) -> bool:
         """Whether some column is one of categories."""
-        return bool(self._category_places)
+        return any(column.has_categories for column in self.columns)
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether each column is one number, categories, or nothing."""
+        return all(column.kind not in ("date", "time", "text") for column in self.columns)
 
     @cached_property
     def _numbers(self) -> NumberEncoder:
@@ -169,6 +213,7 @@ class TableEncoder:
             and X.shape[1] == len(self.columns)
             and len(X) > 0
             and not self.has_categories
+            and self._is_plain
             and not np.isinf(X).any()
         )
 
@@ -179,16 +224,16 @@ class TableEncoder:
         """
         table = Table.read(X, "X")
         for column, position in self._matched(table):
-            if column.kind == "category":
+            if column.has_categories:
                 outputs = np.zeros((table.n_rows, column.n_outputs), dtype=np.float32)
                 unknown = column.encode_categories(table.column(position), outputs)
                 if unknown is not None:
                     yield unknown
-            elif column.kind != "empty":
+            elif column.number_columns:
                 column.numbers(table.column(position))
 
     def _matched(self, table: Table) -> Iterator[tuple[Column, int]]:
-        """Each training column, and its position in the table."""
+        """Each training column, and its position in the table; unused ones may be absent."""
         names = self.feature_names
         if names is None or table.names is None:
             if table.n_columns != len(self.columns):
@@ -198,7 +243,7 @@ class TableEncoder:
                 )
             return zip(self.columns, range(table.n_columns), strict=True)
         place = {name: position for position, name in enumerate(table.names)}
-        absent = [name for name in names if name not in place]
+        absent = [n for n in names if n not in place and n not in self.unused_names]
         unknown = [name for name in table.names if name not in set(names)]
         if absent or unknown:
             faults = [f"lacks {listed(absent)}"] if absent else []
@@ -206,7 +251,12 @@ class TableEncoder:
             raise TableError(
                 f"X {' and '.join(faults)}; pass the {len(names)} columns the model was fitted on"
             )
-        return zip(self.columns, (place[name] for name in names), strict=True)
+        return zip(self.columns, (place.get(name, -1) for name in names), strict=True)
+
+    def in_order_of(self, X: Any) -> list[Column]:
+        """The training columns in the order of the columns of a table."""
+        pairs = [pair for pair in self._matched(Table.read(X, "X")) if pair[1] >= 0]
+        return [column for column, _ in sorted(pairs, key=lambda pair: pair[1])]
 
     def to_config(self) -> dict[str, Any]:
         """A description that JSON can hold, exact to the last bit."""
@@ -227,6 +277,7 @@ class TableEncoder:
             tuple(Column.from_config(column, f"column {j}") for j, column in enumerate(columns)),
             config["standardize"],
         )
+        check(encoder.n_outputs > 0, "no column is used")
         names = {column.name for column in encoder.columns}
         check(names == {None} or len(names - {None}) == len(columns), "column names repeat")
         return encoder

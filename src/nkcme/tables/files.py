@@ -1,15 +1,16 @@
-"""Tables in CSV, TSV and Parquet files. The only module that imports pandas.
+"""Tables in CSV, TSV, Parquet and Excel files. The only module that imports pandas.
 
 It does so once a table is read or written: a missing file is refused without.
 """
 
 from __future__ import annotations
 
-import difflib
 import gzip
+import io
 import os
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,8 +18,10 @@ import numpy as np
 
 from nkcme.errors import TableError
 from nkcme.model_files.atomic_files import replacing
-from nkcme.tables.columns import reads_as_number
-from nkcme.tables.target import as_target
+from nkcme.tables.columns import DECIMAL_OF_FILE, Table
+from nkcme.tables.excel_files import read_excel
+from nkcme.tables.table_options import UNKNOWN, TableOptions
+from nkcme.tables.table_source import EXCEL, PARQUET, SEPARATORS, WRITTEN, TableSource, extension_of
 from nkcme.tables.text_structure import read_structure, refuse_repeated_names
 
 if TYPE_CHECKING:
@@ -26,35 +29,46 @@ if TYPE_CHECKING:
 
     from nkcme.tables.encoding import TableEncoder
 
-_SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-_PARQUET = ".parquet"
-
 
 def read_table(
-    path: str | Path, like: TableEncoder | None = None, target: str | None = None
+    path: str | Path,
+    like: TableEncoder | None = None,
+    target: str | None = None,
+    *,
+    options: TableOptions = UNKNOWN,
+    note: Callable[[str], object] | None = None,
 ) -> pd.DataFrame:
-    """The table in a CSV, TSV (either gzipped or not) or Parquet file.
+    """The table in a CSV, TSV (either gzipped or not), Parquet or Excel file.
 
-    Text is UTF-8, with or without a byte order mark; the first row names the columns. Empty fields
-    and the usual marks (NA, NaN, null) are missing values. Anything wrong is a TableError of one
-    line.
+    The first row of text and Excel files names the columns. Empty fields and the usual marks (NA,
+    NaN, null) are missing values. Anything wrong is a TableError of one line.
 
     The types of a text file's columns are inferred, unless ``like`` is given: the encoder of a
-    fitted model. Columns that were categories in its training table are then read as text, so the
+    fitted model. Columns that were text in its training table are then read as text, so the
     code 01 does not become the number 1 in a file that holds no other kind of code. Where training
     had no column names, columns go by position, ``target`` not counted.
+
+    Parameters
+    ----------
+    path : str or Path
+        "-" for standard input, whose first bytes tell what it is.
+    like : TableEncoder, optional
+    target : str, optional
+    options : TableOptions
+    note : callable, optional
+        Receives a line on what was found in the file: a separator or decimal mark that is not the
+        usual one, more sheets than one.
     """
-    path = Path(path)
-    if os.path.isdir(path):
-        raise TableError(f"{path} is a directory, expected a table file; name the file in it")
-    extension = _extension(path)
+    note = note or (lambda _: None)
+    source = TableSource.of(path)
     try:
-        with path.open("rb"):  # so that a missing or locked file is reported alike for all formats
-            pass
-        if extension == _PARQUET:
-            frame = _read_parquet(path)
+        source.open().close()  # so that a missing or locked file is reported alike for all formats
+        if source.extension == PARQUET:
+            frame = _read_parquet(source)
+        elif source.extension == EXCEL:
+            frame = _read_excel(source, note)
         else:
-            frame = _read_text(path, extension, like, target)
+            frame = _read_text(source, like, target, options, note)
     except FileNotFoundError as error:
         raise TableError(f"{path} does not exist; check the path of the table") from error
     except OSError as error:
@@ -64,43 +78,11 @@ def read_table(
             f"{path} has {len(frame)} rows and {len(frame.columns)} columns; expected at least one "
             "of each below a header"
         )
+    if options.missing:
+        frame = _without_marks(frame, options.missing)
+    if source.extension not in SEPARATORS and (mark := Table.read(frame, "X").decimal_mark()):
+        frame.attrs[DECIMAL_OF_FILE] = mark
     return frame
-
-
-def split_target(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """The features and the float64 target of a table, the target being one of its columns."""
-    if target not in frame.columns:
-        names = [str(name) for name in frame.columns]
-        close = difflib.get_close_matches(target, names, n=3) or names[:10]
-        raise TableError(
-            f"the table has no column {target!r} to be the target; is it one of "
-            f"{', '.join(map(repr, close))}?"
-        )
-    if len(frame.columns) == 1:
-        raise TableError(
-            f"the target {target!r} is the only column; a model needs at least one more to predict "
-            "it from"
-        )
-    column = frame[target]
-    missing = np.flatnonzero(column.isna())
-    if len(missing):
-        raise TableError(
-            f"the target {target!r} has {len(missing)} missing values, the first in data row "
-            f"{missing[0] + 1} (the header not counted); fill or drop these rows"
-        )
-    texts = [(row, text) for row, text in enumerate(column) if isinstance(text, str)]
-    if texts:
-        # The numbers of a column are text because of one value such as "n/k": show that one.
-        row, example = next((pair for pair in texts if not reads_as_number(pair[1])), texts[0])
-        raise TableError(
-            f"the target {target!r} is text, such as {example[:40]!r} in data row {row + 1} (the "
-            "header not counted), expected numbers; correct it or choose another target"
-        )
-    try:
-        y = as_target(column)
-    except TableError as error:
-        raise TableError(f"the target {target!r} cannot be used: {error}") from error
-    return frame.drop(columns=target), y
 
 
 def to_frame(columns: dict[str, np.ndarray]) -> pd.DataFrame:
@@ -122,7 +104,7 @@ def write_table(frame: pd.DataFrame, path: str | Path | None) -> None:
     path = Path(path)
     try:
         with replacing(path, path.with_name(f".{os.getpid()}-{path.name}")) as handle:
-            _write(frame, handle, _extension(path))
+            _write(frame, handle, extension_of(path, WRITTEN))
     except OSError as error:
         raise TableError(
             f"{path} cannot be written: {_reason(error)}; choose another place"
@@ -134,13 +116,13 @@ def check_output(path: str | Path | None) -> None:
     if path is None or str(path) == "-":
         return
     path = Path(path)
-    _extension(path)
+    extension_of(path, WRITTEN)
     if not os.path.isdir(path.parent):
         raise TableError(f"{path} cannot be written: no directory {path.parent}; make it first")
 
 
 def _write(frame: pd.DataFrame, handle: IO[bytes], extension: str) -> None:
-    if extension == _PARQUET:
+    if extension == PARQUET:
         pyarrow = _need_pyarrow()
         try:
             frame.to_parquet(handle, engine="pyarrow", index=False)
@@ -152,19 +134,9 @@ def _write(frame: pd.DataFrame, handle: IO[bytes], extension: str) -> None:
         frame.to_csv(
             handle,
             index=False,
-            sep=_SEPARATORS[extension],
+            sep=SEPARATORS[extension],
             compression="gzip" if extension.endswith(".gz") else None,
         )
-
-
-def _extension(path: Path) -> str:
-    known = (*_SEPARATORS, _PARQUET)
-    for extension in known:
-        if path.name.lower().endswith(extension):
-            return extension
-    raise TableError(
-        f"{path} has no known extension, expected {', '.join(known)}; convert or rename the file"
-    )
 
 
 def _reason(error: OSError) -> str:
@@ -175,7 +147,25 @@ def _first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
-# ------------------------------------------------------------------------------------- Parquet
+def _without_marks(frame: pd.DataFrame, marks: tuple[str, ...]) -> pd.DataFrame:
+    """The table in which these texts, and the numbers that they are, count as missing."""
+    numbers = {float(mark) for mark in marks if _is_float(mark)}
+    for name in frame.columns:
+        column = frame[name]
+        texts = column.map(lambda value: value.strip() if isinstance(value, str) else value)
+        frame[name] = column.mask(texts.isin(marks) | texts.isin(numbers))
+    return frame
+
+
+def _is_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------- Parquet and Excel
 
 
 def _need_pyarrow() -> Any:
@@ -189,64 +179,96 @@ def _need_pyarrow() -> Any:
     return pyarrow
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _read_parquet(source: TableSource) -> pd.DataFrame:
     import pandas as pd
 
     pyarrow = _need_pyarrow()
     try:
-        refuse_repeated_names(pyarrow.parquet.read_schema(path).names, path)
-        frame = pd.read_parquet(path, engine="pyarrow")
+        refuse_repeated_names(pyarrow.parquet.read_schema(source.place).names, source.name)
+        frame = pd.read_parquet(source.place, engine="pyarrow")
     except TableError:
         raise
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TableError(
-            f"{path} is no whole Parquet file ({_first_line(error)}); write it again"
+            f"{source.name} is no whole Parquet file ({_first_line(error)}); write it again"
         ) from error
     frame.columns = frame.columns.map(str)
     return frame
+
+
+def _read_excel(source: TableSource, note: Callable[[str], object]) -> pd.DataFrame:
+    import pandas as pd
+
+    with source.open() as handle:
+        columns, about_sheets = read_excel(handle, source.name)
+    if about_sheets is not None:
+        note(about_sheets)
+    return pd.DataFrame(columns)
 
 
 # ---------------------------------------------------------------------------------- CSV and TSV
 
 
 def _read_text(
-    path: Path, extension: str, like: TableEncoder | None, target: str | None
+    source: TableSource,
+    like: TableEncoder | None,
+    target: str | None,
+    options: TableOptions,
+    note: Callable[[str], object],
 ) -> pd.DataFrame:
-    separator = _SEPARATORS[extension]
-    opener = gzip.open if extension.endswith(".gz") else open
+    usual = SEPARATORS[source.extension]
+    encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as handle:
+        with io.TextIOWrapper(source.open_text(), encoding, newline="") as handle:
             try:
-                structure = read_structure(handle, separator, path)
-            except UnicodeDecodeError as error:
+                structure = read_structure(handle, source.name, usual, options.separator)
+            except UnicodeError as error:
                 raise TableError(
-                    f"{path} is not UTF-8 text: byte {_first_bad_byte(path, opener)} cannot be "
-                    "decoded; save it again as UTF-8"
+                    f"{source.name} is not {options.encoding.upper()} text: byte "
+                    f"{_first_bad_byte(source, options.encoding)} cannot be decoded; save it again "
+                    "as UTF-8, or name its encoding, as in --encoding cp1252"
                 ) from error
-        features = [name for name in structure.names if name != target]
-        as_text = [] if like is None else like.text_columns(features)
+        decimal = options.decimal or structure.decimal or (None if like is None else like.decimal)
+        if decimal == ",":
+            as_text = list(structure.names)  # pandas would read 1.200 as 1.2
+        else:
+            features = [name for name in structure.names if name != target]
+            as_text = [*structure.codes, *([] if like is None else like.text_columns(features))]
         import pandas as pd
 
-        # low_memory=False: a column of any length has one type.
-        frame = pd.read_csv(
-            path, sep=separator, low_memory=False, dtype=dict.fromkeys(as_text, "str")
-        )
+        with source.open_text() as handle:
+            # low_memory=False: a column of any length has one type.
+            frame = pd.read_csv(
+                handle,
+                sep=structure.separator,
+                encoding=encoding,
+                low_memory=False,
+                dtype=dict.fromkeys(as_text, "str"),
+            )
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise TableError(f"{path} is no whole gzip file ({error}); compress it again") from error
+        raise TableError(
+            f"{source.name} is no whole gzip file ({error}); compress it again"
+        ) from error
     if len(frame) != structure.n_rows:  # pandas loses rows at a carriage return before a separator
         raise TableError(
-            f"{path} has {structure.n_rows} rows of which {len(frame)} can be read; save it again "
-            "with one kind of line ending"
+            f"{source.name} has {structure.n_rows} rows of which {len(frame)} can be read; save it "
+            "again with one kind of line ending"
         )
+    found = [] if structure.separator == usual else [f"separated by {structure.separator!r}"]
+    found += ["with decimal commas"] if decimal == "," else []
+    if found:
+        note(f"read {source.name} as {' and '.join(found)}")
+    if decimal is not None:
+        frame.attrs[DECIMAL_OF_FILE] = decimal
     return frame
 
 
-def _first_bad_byte(path: Path, opener: Any) -> int:
+def _first_bad_byte(source: TableSource, encoding: str) -> int:
     offset = 0
-    with opener(path, "rb") as handle:
+    with source.open_text() as handle:
         for line in handle:
             try:
-                line.decode("utf-8")
+                line.decode(encoding)
             except UnicodeDecodeError as error:
                 return offset + error.start
             offset += len(line)

@@ -1,4 +1,4 @@
-"""The columns of numbers and booleans of a table, standardised together."""
+"""The numbers of a table, standardised together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOFT_LIMIT = 8.0
 
 
 class NumberEncoder:
-    """Encodes the k columns of numbers and booleans of a table.
+    """Encodes the k numbers of a row: numbers, booleans, and those of dates and times.
 
     Parameters
     ----------
@@ -27,11 +27,18 @@ class NumberEncoder:
     """
 
     def __init__(self, columns: Sequence[Column], standardize: bool):
-        starts = np.cumsum([0, *(column.n_outputs for column in columns)])
-        #: Their positions (k,) among the columns.
-        self.positions = [j for j, c in enumerate(columns) if c.kind in ("numeric", "boolean")]
-        own = [columns[j] for j in self.positions]
-        self._places = starts[self.positions] if own else np.empty(0, np.intp)
+        starts = np.cumsum([0, *(column.n_outputs for column in columns)]).tolist()
+        #: The positions among the columns of those that have numbers.
+        self.positions = [j for j, column in enumerate(columns) if column.number_columns]
+        own, places = [], []
+        for j in self.positions:
+            place = starts[j]
+            for number in columns[j].number_columns:
+                own.append(number)
+                places.append(place)
+                place += number.n_outputs
+        self.n_numbers = len(own)
+        self._places = np.array(places, np.intp)
         self._marked = np.flatnonzero([column.has_missing for column in own])
         self._softened = np.flatnonzero([column.softened for column in own])
         self._standardize = standardize

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from nkcme.errors import TableError
-from nkcme.tables.columns import MAX_COLUMNS, RawColumn, read_columns, shown
+from nkcme.tables.columns import MAX_COLUMNS, RawColumn, read_columns
 from nkcme.tables.config_checks import check, check_keys, finite_number
+from nkcme.tables.messages import shown
 from nkcme.tables.sample_weights import checked_weight
 from nkcme.tables.standardisation import FLOAT32_MAX, moments, standardised
+from nkcme.tables.text_numbers import parse_number
+from nkcme.tables.values import family
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +101,12 @@ def as_target(y: Any) -> np.ndarray:
 def _target_values(raw: RawColumn) -> np.ndarray:
     if not len(raw.array):
         raise TableError("y is empty: expected one value per row, got none; pass at least one row")
-    if raw.kind == "category":
-        raw.refuse_dates()
-        row, value = raw.first_text()
+    if raw.kind in ("category", "date", "time"):
+        row, value = first_other_value(raw)
+        what = {"category": "text", "date": "dates", "time": "times of day"}[raw.kind]
         raise TableError(
-            f"{raw.where} is text ({shown(value)} in row {row}, counting from 0): the target must "
-            "be numbers; convert it, or drop the rows that are not numbers"
+            f"{raw.where} is {what} ({shown(value)} in row {row}, counting from 0): the target "
+            "must be numbers; convert it, or drop the rows that are not numbers"
         )
     values = raw.numbers()
     missing = np.flatnonzero(np.isnan(values))
@@ -113,3 +116,21 @@ def _target_values(raw: RawColumn) -> np.ndarray:
             "(counting from 0): the target must be complete; drop these rows"
         )
     return values
+
+
+def first_other_value(raw: RawColumn) -> tuple[int, Any]:
+    """The row and the value that keep a column from being numeric.
+
+    That is the first one that cannot be read as a number, such as "n/k" in a column of numbers
+    which are text because of it; else the first text.
+    """
+    texts = [
+        (int(row), raw.array[row])
+        for row in np.flatnonzero(~raw.missing)
+        if family(type(raw.array[row])) not in ("numeric", "boolean")
+    ]
+    return next((pair for pair in texts if not _is_number(pair[1])), texts[0])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, str) and parse_number(value, ".") is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,10 @@ class CARD(GradientTrainedEstimator):
         Learning-rate schedule of each training.
     batch_size : int
         Rows per gradient step, drawn with replacement.
+    columns : dict or None
+        The types of some columns, by name or by position, instead of those that are found:
+        "number", "boolean", "category", "text", "date" or "time", or "drop" for a column that is
+        not used. ``columns_`` says how each column was read.
     standardize : bool
         Standardise X and y for training; predictions are in the original units.
     validation_fraction : float
@@ -94,6 +98,8 @@ class CARD(GradientTrainedEstimator):
     history_ : dict of arrays
         ``step``, ``loss`` (the squared error, first of the mean, then of the noise) and, with
         held-out rows, ``validation``; one entry per chunk.
+    columns_ : TableSummary
+        How each column was read, and doubts about it; printed, it is a table.
     n_features_in_, feature_names_in_, n_outputs_
         As in all scikit-learn estimators.
 
@@ -122,6 +128,7 @@ class CARD(GradientTrainedEstimator):
         beta2: float = 0.999,
         schedule: str = "cosine",
         batch_size: int = 256,
+        columns: Mapping[Any, str] | None = None,
         standardize: bool = True,
         validation_fraction: float = 0.0,
         random_state: Any = None,
@@ -141,6 +148,7 @@ class CARD(GradientTrainedEstimator):
         self.beta2 = beta2
         self.schedule = schedule
         self.batch_size = batch_size
+        self.columns = columns
         self.standardize = standardize
         self.validation_fraction = validation_fraction
         self.random_state = random_state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,9 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
     epochs : int or None
         Passes over the data: floor(n / batch_size) * epochs steps. None: as long as it helps, or
         chosen from the number of rows.
+    columns : dict or None
+        Types of columns by name or position, instead of those found: "number", "boolean",
+        "category", "text", "date", "time", or "drop" for a column that is not used.
     standardize : bool, "robust" or "auto"
         Standardise X and y for training; predictions are in the original units. "robust":
         inputs by quantiles, with outliers pulled in, so that a few enormous values do no harm.
@@ -145,11 +148,9 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         How predicted embeddings are read (see `Embedding`); "auto" is the law for the simplex,
         atomic for several outputs, and smoothed for signed weights.
     validation_fraction : float
-        Share of rows held out to decide which state of training is kept; 0 for none. Ignored when
-        `fit` gets ``X_val``.
+        Share of rows held out to choose the state of training, unless `fit` gets ``X_val``.
     patience : int or None
-        Stop after this many chunks (twentieths of the run) without a better validation score;
-        needs held-out rows.
+        Stop after this many chunks (twentieths of the run) without a better score of held-out rows.
     recipe : Recipe or None
         All other constants of the method. None: the default recipe.
     random_state : int, RandomState or None
@@ -157,8 +158,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
     verbose : bool or "auto"
         Progress on standard error; "auto" where it is a terminal.
     checkpoint : path or None
-        A file that keeps the state of training. A fit that was killed continues from it and gives
-        the bits of an uninterrupted one.
+        A file that keeps the state of training. A killed fit continues from it to the same bits.
 
     Attributes
     ----------
@@ -181,6 +181,8 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         ``step``, ``loss``, ``bandwidth`` and, with held-out rows, ``validation``, by chunk.
     fit_seconds_ : dict of float
         How long `fit` took, in ``total`` and for ``compilation``. A loaded model has none.
+    columns_ : TableSummary
+        How each column was read, and doubts about it.
     n_features_in_, feature_names_in_, n_outputs_
         As in all scikit-learn estimators.
 
@@ -222,6 +224,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         schedule: str = "auto",
         batch_size: int | None = None,
         epochs: int | None = None,
+        columns: Mapping[Any, str] | None = None,
         standardize: bool | str = "auto",
         reading: str = "auto",
         validation_fraction: float = 0.0,
@@ -257,6 +260,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         self.schedule = schedule
         self.batch_size = batch_size
         self.epochs = epochs
+        self.columns = columns
         self.standardize = standardize
         self.reading = reading
         self.validation_fraction = validation_fraction
@@ -267,6 +271,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         self.checkpoint = checkpoint
 
     transform = HiddenParameter()
+    _has_folds = True
 
     # --- training: the steps of the class's docstring -------------------------------------------
 
@@ -290,9 +295,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
         n_repeats = self.n_members or 1
         if self.n_members is None and (located or calibrated):
             n_repeats = recipe.count_repeats(datasets[0].n_rows)
-        folds = [
-            Folds.assign(len(data.x), recipe.n_folds, n_repeats, data.seed) for data in datasets
-        ]
+        folds = [Folds.of(data, recipe.n_folds, n_repeats) for data in datasets]
         n_outputs = datasets[0].y.shape[1]
         open_ended = (located or calibrated) and parameters.may_stop_early(self, datasets)
         training = ensemble_training(self, self.head, datasets, n_repeats, open_ended)

@@ -14,6 +14,7 @@ import numpy as np
 
 from nkcme.estimators.nkcme.law_recipe import LawRecipe
 from nkcme.estimators.training_data import Encoded
+from nkcme.tables.row_groups import held_out_groups
 
 
 class Folds(NamedTuple):
@@ -29,12 +30,44 @@ class Folds(NamedTuple):
     n_folds: int
 
     @classmethod
+    def of(cls, data: Encoded, n_folds: int, n_repeats: int) -> Folds:
+        """The folds of a table, which keep its groups together."""
+        if data.groups is None:
+            return cls.assign(len(data.x), n_folds, n_repeats, data.seed)
+        return cls.assign_groups(data.groups, n_folds, n_repeats, data.seed, by_time=data.by_time)
+
+    @classmethod
     def assign(cls, n_rows: int, n_folds: int, n_repeats: int, seed: int) -> Folds:
         """Random folds of equal size, up to one row; fewer folds where rows are too few."""
         n_folds = max(min(n_folds, n_rows), 1)
         rng = np.random.default_rng(seed)
         in_order = np.arange(n_rows) % n_folds
         return cls(np.stack([rng.permutation(in_order) for _ in range(n_repeats)]), n_folds)
+
+    @classmethod
+    def assign_groups(
+        cls, groups: np.ndarray, n_folds: int, n_repeats: int, seed: int, *, by_time: bool = False
+    ) -> Folds:
+        """Folds of whole groups (n_rows,), of sizes as equal as these allow.
+
+        With ``by_time`` groups are numbered in the order of time, and folds are blocks of it.
+        """
+        _, place, count = np.unique(groups, return_inverse=True, return_counts=True)
+        n_folds = min(n_folds, len(count))
+        rng = np.random.default_rng(seed)
+        fold = np.empty((n_repeats, len(count)), np.intp)
+        for repeat in range(n_repeats):
+            if by_time:  # blocks start elsewhere in each repeat; the last one goes on at the start
+                block = np.arange(len(count)) * n_folds / len(count) + repeat / n_repeats
+                fold[repeat] = block.astype(np.intp) % n_folds
+                continue
+            # The largest groups first, in random order where equal, each to the smallest fold.
+            size = np.zeros(n_folds)
+            for group in np.lexsort((rng.permutation(len(count)), -count)):
+                smallest = int(np.argmin(size))
+                fold[repeat, group] = smallest
+                size[smallest] += count[group]
+        return cls(fold[:, place], n_folds)
 
     @property
     def n_repeats(self) -> int:
@@ -79,5 +112,11 @@ def hold_out(data: Encoded, recipe: LawRecipe) -> tuple[Encoded, Encoded | None]
     n = recipe.n_held_out(len(data.x))
     if not n:
         return data, None
-    order = np.random.default_rng([data.seed, n]).permutation(len(data.x))
+    rng = np.random.default_rng([data.seed, n])
+    if data.groups is not None:
+        held = held_out_groups(data.groups, n, rng, by_time=data.by_time)
+        if held.sum() > 2 * n:  # groups are too large to spare one
+            return data, None
+        return data.rows(np.flatnonzero(~held)), data.rows(np.flatnonzero(held))
+    order = rng.permutation(len(data.x))
     return data.rows(np.sort(order[n:])), data.rows(np.sort(order[:n]))
