@@ -153,7 +153,8 @@ def _becomes(column: Column, reading: Reading | None) -> str:
         written = ", ".join(fact for fact in facts if fact)
         words = f"number ({written})" if written else "number"
     else:
-        words = f"{len(column.categories)} levels"
+        n_levels = len(column.categories)
+        words = f"{n_levels} level{'s' * (n_levels != 1)}"
         words += f", {N_HASHED} numbers from words" if column.kind == "text" else ""
     if column.notation and column.kind == "date":
         words += f" (from text, {column.notation})"
