@@ -138,7 +138,7 @@ def test_the_last_return_is_that_of_the_returned_network():
         state, observation = reset(jax.random.key(0))
         total, ended = 0.0, False
         while not ended:
-            action = jnp.asarray(result.act(observation, agent)[0])
+            action = jnp.asarray(result.act(observation, agent))
             state, taken = step(jax.random.key(0), state, action)
             observation, total = taken.observation, total + float(taken.reward)
             ended = bool(taken.terminated | taken.truncated)

@@ -22,6 +22,22 @@ Backend = Annotated[
         metavar="NAME", help="gymnax or gymnasium.", show_default="gymnax where it has ENV"
     ),
 ]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="A module that registers or defines ENV; may be repeated.",
+    ),
+]
+OtherEnv = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ENV",
+        help="An environment like that of training, such as MODULE:NAME.",
+        show_default="that of training",
+    ),
+]
 Risk = Annotated[
     float | None,
     typer.Option(
@@ -38,7 +54,9 @@ def rl_train(
     env: Annotated[
         str,
         typer.Argument(
-            metavar="ENV", help="An environment of gymnax or Gymnasium, such as CartPole-v1."
+            metavar="ENV",
+            help="An environment of gymnax or Gymnasium, such as CartPole-v1, or MODULE:NAME: a "
+            "class or function of yours.",
         ),
     ],
     out: Annotated[
@@ -74,6 +92,7 @@ def rl_train(
         ),
     ] = "",
     backend: Backend = None,
+    imports: Imports = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -99,13 +118,14 @@ def rl_train(
     try:
         result = train_agents(
             env,
-            out or Path(f"{env}-{agent}".replace("/", "-")),
+            out or Path(f"{env}-{agent}".replace("/", "-").replace(":", "-")),
             agent=agent,
             preset=preset,
             n_steps=steps,
             seeds=range(seed, seed + seeds),
             backend=backend,
             support=limits,
+            imports=imports or (),
             checkpoint=checkpoint,
             note=print_note,
         )
@@ -125,6 +145,8 @@ def rl_eval(
         int, typer.Option(metavar="N", min=1, max=10**6, help="Episodes of each agent.")
     ] = 100,
     backend: Backend = None,
+    env: OtherEnv = None,
+    imports: Imports = None,
     risk: Risk = None,
     seed: Seed = 0,
     json: AsJson = False,
@@ -136,7 +158,15 @@ def rl_eval(
     from nkcme.cli import display
     from nkcme.cli.rl_eval import evaluate_agents
 
-    result = evaluate_agents(agents, n_episodes=episodes, backend=backend, risk=risk, seed=seed)
+    result = evaluate_agents(
+        agents,
+        n_episodes=episodes,
+        backend=backend,
+        env_name=env,
+        imports=imports or (),
+        risk=risk,
+        seed=seed,
+    )
     display.show_json(result) if json else display.show_episodes(result)
 
 
@@ -157,6 +187,8 @@ def rl_watch(
         int | None,
         typer.Option(metavar="K", min=0, help="Which agent, from 0.", show_default="the best"),
     ] = None,
+    env: OtherEnv = None,
+    imports: Imports = None,
     risk: Risk = None,
     seed: Seed = 0,
 ) -> None:
@@ -166,7 +198,15 @@ def rl_watch(
     """
     from nkcme.cli.rl_watch import watch_agent
 
-    made = watch_agent(agents, out, number=agent_number, seed=seed, risk=risk)
+    made = watch_agent(
+        agents,
+        out,
+        number=agent_number,
+        env_name=env,
+        imports=imports or (),
+        seed=seed,
+        risk=risk,
+    )
     print(
         f"Wrote {made['animation']}: {made['steps']} steps of agent {made['agent']}, "
         f"return {made['return']:.4g}"
@@ -179,6 +219,8 @@ def rl_report(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The HTML file to write.")
     ],
+    env: OtherEnv = None,
+    imports: Imports = None,
 ) -> None:
     """Write an HTML page on how agents learned and play.
 
@@ -187,5 +229,5 @@ def rl_report(
     """
     from nkcme.cli.rl_report import report_agents
 
-    report_agents(agents, out, print_note)
+    report_agents(agents, out, print_note, env_name=env, imports=imports or ())
     print(f"Wrote {out}")

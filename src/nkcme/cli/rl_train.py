@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nkcme.cli.loading import Note
+from nkcme.cli.rl_env import import_modules
 from nkcme.cli.stopping import TrainingStopped, checkpoint_of
 from nkcme.errors import NkcmeError
 from nkcme.model_files import CheckpointFile, check_destination, read_checkpoint
 from nkcme.rl import Result, train
 from nkcme.rl.agents.base import Agent, AtomAgent
-from nkcme.rl.envs import Hosted, make
+from nkcme.rl.envs import Hosted, HostedVector, make
 from nkcme.rl.presets import preset as recipe
 from nkcme.training.progress import TrainingBar, wants_progress
 
 if TYPE_CHECKING:
-    from nkcme.rl.loop import Environment
+    from nkcme.rl.envs import AnyEnvironment
 
 #: The files that training writes beside the agents, in their directory.
 CURVES, REPORT = "curves.png", "report.html"
@@ -40,6 +41,7 @@ def train_agents(
     seeds: Sequence[int],
     backend: str | None,
     support: Sequence[float] | None,
+    imports: Sequence[str],
     checkpoint: Path | None,
     note: Note,
 ) -> dict[str, Any]:
@@ -52,8 +54,9 @@ def train_agents(
     made = made if support is None else _with_support(made, support)
     out = Path(os.path.abspath(out))
     check_destination(out)
+    import_modules(imports)
     env = make(env_name, backend)
-    hosted = isinstance(env, Hosted)
+    hosted = isinstance(env, Hosted | HostedVector)
     if hosted and checkpoint is not None:
         raise NkcmeError(
             "a run through Gymnasium cannot be resumed, because its environments cannot be saved: "
@@ -110,7 +113,7 @@ def _with_support(agent: Agent, support: Sequence[float]) -> Agent:
     return replace(agent, support=(support[0], support[1]))
 
 
-def _draw(result: Result, out: Path, env: Environment | Hosted, note: Note) -> list[str]:
+def _draw(result: Result, out: Path, env: AnyEnvironment, note: Note) -> list[str]:
     """Write the learning curves and the report to the agents' directory; return their paths."""
     from nkcme.report.agent_plots import draw_curves
     from nkcme.report.agent_report import write_agents_report

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 from jax import Array
 
+from nkcme.rl.observations import Observations
+
 
 class Step(NamedTuple):
     """The result of one action.
@@ -36,6 +38,9 @@ class Step(NamedTuple):
 class Environment(Protocol):
     """An environment that JAX can compile, with discrete actions and a vector as observation.
 
+    An environment of images or boards also has ``observations``, an
+    `nkcme.rl.observations.Observations` with their shape; its vectors are these images, flattened.
+
     It must be hashable: environments that compare equal share compiled programs. A frozen
     dataclass of numbers and text is. `nkcme.rl.risky_path.RiskyPath` is a short example.
     """
@@ -61,3 +66,8 @@ class Environment(Protocol):
 
     def step(self, key: Array, state: Any, action: Array) -> tuple[Any, Step]:
         """Take an action; return the next state, of a new episode where one ended, and the step."""
+
+
+def observations_of(env: Environment) -> Observations:
+    """Return what the observations of an environment are: its own description, or vectors."""
+    return getattr(env, "observations", None) or Observations((env.observation_size,))

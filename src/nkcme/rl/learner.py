@@ -42,13 +42,17 @@ class Learner(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The static arguments of the compiled programs: equal ones share programs."""
+    """The static arguments of the compiled programs: equal ones share programs.
+
+    ``n_envs`` environments fill the replay of one agent in turns.
+    """
 
     agent: Agent
     settings: Settings
     n_actions: int
     observation_size: int
     reward_support: RewardSupport | None
+    n_envs: int = 1
 
     @property
     def row_width(self) -> int:
@@ -148,6 +152,7 @@ def learn(
         gamma=settings.gamma,
         n_step=settings.n_step,
         bootstrap_on_truncation=settings.bootstrap_on_truncation,
+        n_envs=program.n_envs,
     )
     rows = jnp.arange(settings.batch_size)
     ahead = jax.vmap(lambda o: outputs(program, learner.target, o))(batch.next_observation)

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,8 +23,8 @@ from nkcme.rl import learner as learning
 from nkcme.rl.agents import Agent, agent_named
 from nkcme.rl.compiled_steps import AgentState, Chunk, prefill_rewards, run_chunk, start
 from nkcme.rl.curve import Curve
-from nkcme.rl.environment import Environment
-from nkcme.rl.envs import Hosted, make
+from nkcme.rl.environment import Environment, observations_of
+from nkcme.rl.envs import Hosted, HostedVector, make
 from nkcme.rl.evaluation import evaluate_snapshots
 from nkcme.rl.host_loop import train_hosted
 from nkcme.rl.learner import Program
@@ -45,7 +46,7 @@ _CHUNK_EVALUATIONS = 100
 
 
 def train(
-    env: str | Environment | Hosted,
+    env: Any,
     agent: str | Agent = "fuse",
     settings: Settings | None = None,
     *,
@@ -58,7 +59,11 @@ def train(
     Parameters
     ----------
     env
-        An environment, or a name for `make`.
+        An environment: a name, "module:name", a Gymnasium environment (wrapped or vectorised too),
+        a class or function that makes one, or one that JAX compiles; see `make`. Through Gymnasium
+        each agent has an environment of its own to train in and one to evaluate in. They are made
+        by name or by calling the class or function; an object is copied (`copy.deepcopy`) before
+        its first step.
     agent
         An `Agent`, or one of the names "fuse", "single", "c51", "mmdqn" and "dqn".
     settings
@@ -94,7 +99,7 @@ def train(
     >>> result.curve.returns.shape
     (2, 2)
     """
-    env = make(env) if isinstance(env, str) else env
+    env = make(env)
     agent = agent_named(agent) if isinstance(agent, str) else agent
     settings = settings or Settings()
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(s) for s in seeds]
@@ -102,7 +107,7 @@ def train(
         raise NkcmeError("seeds must be at least one; got none")
     if not all(0 <= number < 2**32 for number in numbers):
         raise NkcmeError(f"each of seeds must be from 0 to 2^32 - 1; got {numbers}")
-    if isinstance(env, Hosted):
+    if isinstance(env, Hosted | HostedVector):
         if checkpoint is not None:
             raise NkcmeError(
                 "a run through Gymnasium cannot be resumed, because its environments cannot be "
@@ -141,6 +146,7 @@ def _train_compiled(
         curve=run.curve,
         n_steps=done,
         interrupted=stop_requested and done < settings.n_steps,
+        observations=observations_of(env),
     )
 
 

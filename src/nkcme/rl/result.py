@@ -22,6 +22,7 @@ from nkcme.rl import learner as learning
 from nkcme.rl.agents.base import Agent, agent_from_config
 from nkcme.rl.curve import Curve
 from nkcme.rl.learner import Program
+from nkcme.rl.observations import Observations
 from nkcme.rl.settings import Settings
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
 from nkcme.training.replicas import single_precision
@@ -48,7 +49,7 @@ class Result:
     seeds : tuple of int
         Their seeds. Methods name an agent by its position among them.
     n_actions, observation_size : int
-        The number of actions and the length of an observation.
+        The number of actions and the length of an observation as a vector.
     networks : MLP
         Their networks; each array has a leading axis of agents.
     curve : Curve
@@ -57,6 +58,10 @@ class Result:
         The steps done.
     interrupted : bool
         Whether Ctrl-C ended training early.
+    observations : Observations
+        What the observations are; by default vectors.
+    env_by_name : bool
+        Whether `nkcme.rl.make` makes the environment from its name.
 
     Examples
     --------
@@ -78,6 +83,12 @@ class Result:
     curve: Curve
     n_steps: int
     interrupted: bool = False
+    observations: Observations = None  # type: ignore[assignment]  # set below
+    env_by_name: bool = True
+
+    def __post_init__(self) -> None:
+        if self.observations is None:
+            object.__setattr__(self, "observations", Observations((self.observation_size,)))
 
     @property
     def _program(self) -> Program:
@@ -106,14 +117,27 @@ class Result:
 
     @single_precision()
     def _outputs(self, observation: ArrayLike, agent: int) -> np.ndarray:
-        """Return the outputs (n, n_actions, width) for observations (n, observation_size)."""
-        vector = jnp.asarray(observation, jnp.float32)
-        if vector.ndim not in (1, 2) or vector.shape[-1] != self.observation_size:
-            raise NkcmeError(
-                f"expected an observation of {self.observation_size} numbers, or a table of such; "
-                f"got an array of shape {vector.shape}"
-            )
-        return np.asarray(_outputs(self._program, self.network(agent), jnp.atleast_2d(vector)))
+        """Return the outputs (n, n_actions, width) for one observation or a table of them."""
+        vectors = jnp.atleast_2d(jnp.asarray(self._vectors(observation)[0]))
+        return np.asarray(_outputs(self._program, self.network(agent), vectors))
+
+    def _vectors(self, observation: ArrayLike) -> tuple[np.ndarray, bool]:
+        """Return observations as vectors (n, observation_size), and whether it is a single one.
+
+        Given are vectors, or observations as the environment gives them.
+        """
+        array, shape = np.asarray(observation), self.observations.shape
+        if array.shape == shape:
+            return self.observations.vector(observation)[None], True
+        if array.shape[-1:] == (self.observation_size,) and array.ndim in (1, 2):
+            return np.atleast_2d(array.astype(np.float32)), array.ndim == 1
+        if shape and array.shape[1:] == shape:
+            return np.stack([self.observations.vector(one) for one in array]), False
+        vector = f" (or its vector of {self.observation_size} numbers)" if len(shape) != 1 else ""
+        raise NkcmeError(
+            f"expected an observation of {self.observations.description}{vector}, or a table of "
+            f"such; got an array of shape {array.shape}"
+        )
 
     def return_distribution(self, observation: ArrayLike, agent: int = 0) -> list[Distribution]:
         """Predict the distribution of each action's return.
@@ -121,7 +145,8 @@ class Result:
         Parameters
         ----------
         observation
-            One observation (observation_size,) or a table of them (n, observation_size).
+            One observation or a table of them, as the environment gives them or as vectors
+            (observation_size,).
         agent
             The position of the agent among the seeds.
 
@@ -142,13 +167,14 @@ class Result:
 
     def act(
         self, observation: ArrayLike, agent: int = 0, *, risk: float | None = None
-    ) -> np.ndarray:
-        """Return the best action for each observation.
+    ) -> int | np.ndarray:
+        """Return the best action for one observation, or for each of a table.
 
         Parameters
         ----------
         observation
-            One observation (observation_size,) or a table of them (n, observation_size).
+            One observation or a table of them, as the environment gives them or as vectors
+            (observation_size,).
         agent
             The position of the agent among the seeds.
         risk
@@ -157,16 +183,25 @@ class Result:
 
         Returns
         -------
-        ndarray of shape (n,)
-            The actions.
+        int or ndarray of shape (n,)
+            The action of one observation, or the actions of a table. They count from 0, also where
+            the actions of the environment begin with another number.
 
         Raises
         ------
         NkcmeError
-            If ``risk`` is not between 0 and 1, an observation has another length, or there is no
+            If ``risk`` is not between 0 and 1, an observation has another shape, or there is no
             such agent.
         """
-        returns = self.return_distribution(observation, agent)
+        vectors, single = self._vectors(observation)
+        actions = self.actions(vectors, agent, risk=risk)
+        return int(actions[0]) if single else actions
+
+    def actions(
+        self, vectors: np.ndarray, agent: int = 0, *, risk: float | None = None
+    ) -> np.ndarray:
+        """Return the best actions (n,) for observations as vectors (n, observation_size)."""
+        returns = self.return_distribution(vectors, agent)
         if risk is None:
             worth = np.stack([r.mean() for r in returns])
         else:
@@ -194,6 +229,8 @@ class Result:
             "observation_size": self.observation_size,
             "n_steps": self.n_steps,
             "interrupted": self.interrupted,
+            "observations": self.observations.to_config(),
+            "env_by_name": self.env_by_name,
         }
         arrays = named_arrays(eqx.filter(self.networks, eqx.is_array), _NETWORK)
         write_model(path, config, arrays | self.curve.as_arrays())
@@ -253,6 +290,11 @@ def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
         need_whole("each number of agents and steps", number, least=0)
     if getattr(agent, "support", None) == "auto":
         raise NkcmeError("a support that is not resolved")
+    observations = None  # of vectors, in files of earlier versions
+    if "observations" in config:
+        observations = Observations.from_config(config["observations"])
+        if observations.size != size:
+            raise NkcmeError(f"observations of {observations.size} numbers in place of {size}")
     program = Program(agent, settings, n_actions, size, None)
     seeds = tuple(config["seeds"])
     curve = Curve.from_arrays(arrays)
@@ -271,4 +313,6 @@ def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
         curve=curve,
         n_steps=n_steps,
         interrupted=bool(config["interrupted"]),
+        observations=observations,  # type: ignore[arg-type]
+        env_by_name=bool(config.get("env_by_name", True)),
     )
