@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+import jax
+import jax.numpy as jnp
 from jax import Array
 
+from nkcme.errors import NkcmeError
 from nkcme.rl.observations import Observations
 
 
@@ -71,3 +74,27 @@ class Environment(Protocol):
 def observations_of(env: Environment) -> Observations:
     """Return what the observations of an environment are: its own description, or vectors."""
     return getattr(env, "observations", None) or Observations((env.observation_size,))
+
+
+def check_compiled(env: Environment) -> None:
+    """Refuse an environment with observations or rewards of another shape than described.
+
+    Nothing is computed: JAX infers the shapes.
+    """
+    key = jax.random.key(0)
+    state, first = jax.eval_shape(env.reset, key)
+    _, step = jax.eval_shape(env.step, key, state, jnp.int32(0))
+    vector = (env.observation_size,)
+    for name, value, shape in (
+        ("first observation", first, vector),
+        ("observation", step.observation, vector),
+        ("final observation", step.final, vector),
+        ("reward", step.reward, ()),
+        ("terminated", step.terminated, ()),
+        ("truncated", step.truncated, ()),
+    ):
+        if value.shape != shape:
+            raise NkcmeError(
+                f"{env.name}: expected the {name} to have shape {shape}, got {value.shape}: correct "
+                "the environment"
+            )

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -210,13 +211,19 @@ def _registered(name: str, render_mode: str | None) -> Any:
     try:
         if render_mode is not None and not _has_render_mode(gymnasium.spec(name)):
             del options["render_mode"]
-        return gymnasium.make(name, **options)
+        with warnings.catch_warnings():
+            # Of a version that is out of date: the error says so, or the version still works.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return gymnasium.make(name, **options)
     except gymnasium.error.DependencyNotInstalled as error:
         raise NkcmeError(f"{name} needs a library: {one_line(error)}") from error
     except gymnasium.error.Error as error:
+        unknown = (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound)
+        remedy = " (if a module of yours registers it, import that module first; on the command "
+        remedy += "line with --import MODULE)"
         raise NkcmeError(
-            f"Gymnasium has no environment {name!r}: {one_line(error)} (if a module of yours "
-            "registers it, import that module first; on the command line with --import MODULE)"
+            f"Gymnasium has no environment {name!r}: {one_line(error)}"
+            f"{remedy * isinstance(error, unknown)}"
         ) from error
     except Exception as error:  # whatever the environment's own constructor raises
         raise NkcmeError(_failed(name, error)) from error

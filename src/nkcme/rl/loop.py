@@ -23,7 +23,7 @@ from nkcme.rl import learner as learning
 from nkcme.rl.agents import Agent, agent_named
 from nkcme.rl.compiled_steps import AgentState, Chunk, prefill_rewards, run_chunk, start
 from nkcme.rl.curve import Curve
-from nkcme.rl.environment import Environment, observations_of
+from nkcme.rl.environment import Environment, check_compiled, observations_of
 from nkcme.rl.envs import Hosted, HostedVector, make
 from nkcme.rl.evaluation import evaluate_snapshots
 from nkcme.rl.host_loop import train_hosted
@@ -100,6 +100,8 @@ def train(
     (2, 2)
     """
     env = make(env)
+    if not isinstance(env, Hosted | HostedVector):
+        check_compiled(env)
     agent = agent_named(agent) if isinstance(agent, str) else agent
     settings = settings or Settings()
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(s) for s in seeds]
@@ -176,6 +178,7 @@ class _Run:
         begin = lambda group: start(self.env, self.program, seeds[group])  # noqa: E731
         self.states = list(self.pool.map(begin, groups(len(self.seeds))))
         rewards = prefill_rewards(self.states, self.env, self.settings.prefill)
+        self._refuse_infinite(np.isfinite(rewards), "in the random steps at the start")
         self.rewards = finite_rewards.distinct_rewards(rewards)
         agent = self.program.agent.resolved(
             self.settings.reward_scale * rewards, self.settings.gamma
@@ -207,9 +210,17 @@ class _Run:
             chunks = list(self.pool.map(run, self.states))
             n_known = len(self.rewards)
             seen = np.concatenate([np.ravel(chunk.rewards) for chunk in chunks])
+            self._refuse_infinite(~np.isinf(seen), f"between step {done} and {done + length}")
             self.rewards = finite_rewards.merged_rewards(self.rewards, seen)
             if support is None or len(self.rewards) == n_known:
                 return chunks
+
+    def _refuse_infinite(self, finite: np.ndarray, when: str) -> None:
+        if not finite.all():
+            raise NkcmeError(
+                f"{self.env.name}: expected finite numbers as rewards, got one that is NaN or "
+                f"infinite {when}: correct the environment's step"
+            )
 
     def record(self, done: int, values: Values) -> dict[str, float]:
         returns, every = values["returns"], self.settings.eval_every
