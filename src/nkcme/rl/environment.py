@@ -95,6 +95,6 @@ def check_compiled(env: Environment) -> None:
     ):
         if value.shape != shape:
             raise NkcmeError(
-                f"{env.name}: expected the {name} to have shape {shape}, got {value.shape}: correct "
-                "the environment"
+                f"{env.name}: expected the {name} to have shape {shape}, got {value.shape}: "
+                "correct the environment"
             )

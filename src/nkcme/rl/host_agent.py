@@ -39,7 +39,13 @@ class HostAgent:
     ):
         self.settings = settings
         self.program = Program(
-            agent, settings, env.n_actions, env.observation_size, None, env.n_envs
+            agent,
+            settings,
+            env.n_actions,
+            env.observation_size,
+            None,
+            env.n_envs,
+            env.observations.image,
         )
         self.rng = np.random.default_rng(seed)
         self.learner = _start(self.program, jax.random.key(seed))

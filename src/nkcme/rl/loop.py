@@ -168,7 +168,10 @@ class _Run:
         self, env: Environment, agent: Agent, settings: Settings, seeds: list[int], pool: Executor
     ):
         self.env, self.settings, self.seeds, self.pool = env, settings, seeds, pool
-        self.program = Program(agent, settings, env.n_actions, env.observation_size, None)
+        image = observations_of(env).image
+        self.program = Program(
+            agent, settings, env.n_actions, env.observation_size, None, image=image
+        )
         self.curve = Curve.empty(len(seeds))
         self.warned = False
 

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 from nkcme.distributions.base import Distribution
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.model_files import read_model, write_model
-from nkcme.networks import MLP
 from nkcme.parameter_checks import need_whole
 from nkcme.rl import learner as learning
 from nkcme.rl.agents.base import Agent, agent_from_config
 from nkcme.rl.curve import Curve
 from nkcme.rl.learner import Program
+from nkcme.rl.networks import Network
 from nkcme.rl.observations import Observations
 from nkcme.rl.settings import Settings
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
@@ -50,7 +50,7 @@ class Result:
         Their seeds. Methods name an agent by its position among them.
     n_actions, observation_size : int
         The number of actions and the length of an observation as a vector.
-    networks : MLP
+    networks : MLP or ImageNetwork
         Their networks; each array has a leading axis of agents.
     curve : Curve
         The returns of their evaluation episodes.
@@ -79,7 +79,7 @@ class Result:
     seeds: tuple[int, ...]
     n_actions: int
     observation_size: int
-    networks: MLP
+    networks: Network
     curve: Curve
     n_steps: int
     interrupted: bool = False
@@ -92,9 +92,16 @@ class Result:
 
     @property
     def _program(self) -> Program:
-        return Program(self.agent, self.settings, self.n_actions, self.observation_size, None)
+        return Program(
+            self.agent,
+            self.settings,
+            self.n_actions,
+            self.observation_size,
+            None,
+            image=self.observations.image,
+        )
 
-    def network(self, agent: int = 0) -> MLP:
+    def network(self, agent: int = 0) -> Network:
         """Return the network of one agent.
 
         Parameters
@@ -237,7 +244,7 @@ class Result:
 
 
 @partial(jax.jit, static_argnums=0)
-def _outputs(program: Program, network: MLP, observations: jax.Array) -> jax.Array:
+def _outputs(program: Program, network: Network, observations: jax.Array) -> jax.Array:
     return jax.vmap(lambda o: learning.outputs(program, network, o))(observations)
 
 
@@ -295,7 +302,8 @@ def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
         observations = Observations.from_config(config["observations"])
         if observations.size != size:
             raise NkcmeError(f"observations of {observations.size} numbers in place of {size}")
-    program = Program(agent, settings, n_actions, size, None)
+    image = None if observations is None else observations.image
+    program = Program(agent, settings, n_actions, size, None, image=image)
     seeds = tuple(config["seeds"])
     curve = Curve.from_arrays(arrays)
     if curve.step.ndim != 1 or curve.returns.shape != (len(curve.step), len(seeds)):
