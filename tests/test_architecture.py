@@ -39,6 +39,7 @@ ONE_DOOR = {
     "scoringrules",
     "pooch",
     "fastapi",
+    "tensorboardX",
 }
 
 

@@ -51,7 +51,7 @@ def test_a_saved_result_is_loaded(name, tmp_path):
             np.testing.assert_array_equal(ours.mean(), theirs.mean())
             np.testing.assert_array_equal(ours.ppf([0.1, 0.9]), theirs.ppf([0.1, 0.9]))
     files = sorted(p.name for p in (tmp_path / "agent").iterdir())
-    assert files == ["config.json", "model.safetensors"]
+    assert files == ["config.json", "model.safetensors", "progress.csv"]
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -140,6 +140,10 @@ CHANGES = {
     "a curve of more agents": lambda c, a: a.update(
         {"curve/returns": np.zeros((2, 3), np.float32)}
     ),
+    "losses of more agents": lambda c, a: a.update({"curve/loss": np.zeros((2, 3), np.float32)}),
+    "observations of another size": lambda c, a: c["observations"].update(shape=[4]),
+    "observations of no size": lambda c, a: c["observations"].update(shape=["x"]),
+    "observations of no type": lambda c, a: c["observations"].update(dtype="x"),
     "a curve of other steps": lambda c, a: a.update({"curve/step": np.zeros(3, np.int64)}),
     "a missing layer": lambda c, a: a.pop(next(k for k in a if k.startswith("network"))),
     "parameters that are not finite": lambda c, a: a.update(

@@ -25,8 +25,8 @@ from nkcme.rl.transitions import Transitions
 class HostAgent:
     """The agent of one seed, with an environment to train in and one to evaluate in.
 
-    An evaluation therefore does not end the training episode. The constructor fills the replay with
-    random steps.
+    An evaluation therefore does not end the training episode. With ``fill`` the constructor fills
+    the replay with random steps; otherwise `go_on` follows.
     """
 
     def __init__(
@@ -36,8 +36,9 @@ class HostAgent:
         agent: Agent,
         settings: Settings,
         seed: int,
+        fill: bool,
     ):
-        self.settings = settings
+        self.settings, self.seed = settings, seed
         self.program = Program(
             agent,
             settings,
@@ -52,8 +53,11 @@ class HostAgent:
         self.cut_off = False  # whether an evaluation episode did not end
         self._evaluation_env = evaluation_env
         evaluation_env.begin(int(np.random.SeedSequence([seed, 1]).generate_state(1)[0]))
+        self._env = env
         self._transitions = Transitions(env, seed)
-        self._fill()
+        # The rewards of the random steps also resolve an "auto" support.
+        if fill or getattr(agent, "support", None) == "auto":
+            self._fill()
 
     def _fill(self) -> None:
         """Take the random steps at the start and write them to the replay."""
@@ -71,6 +75,16 @@ class HostAgent:
         self.rewards = rewards
         support = finite_rewards.reward_support(self.settings.reward_scale * rewards, self.settings)
         self.program = self.program._replace(reward_support=support)
+
+    def go_on(self, done: int, rewards: np.ndarray) -> None:
+        """Begin a new episode after ``done`` steps, with the learner of a checkpoint."""
+        self.rng = np.random.default_rng([self.seed, done])
+        self._set_rewards(finite_rewards.distinct_rewards(rewards))
+        self._transitions = Transitions(self._env, int(self.rng.integers(2**31)))
+        # The episodes of the former environments end here; no return reaches into a new one.
+        last = self.settings.prefill + done - 1 - np.arange(self.program.n_envs)
+        rows = self.learner.replay.rows.at[last % self.settings.buffer_size, -1].set(1.0)
+        self.learner = self.learner._replace(replay=self.learner.replay._replace(rows=rows))
 
     def train(self, done: int, length: int) -> dict[str, float]:
         """Train for ``length`` steps after ``done``; return the means of loss and "outside"."""

@@ -7,9 +7,9 @@ environments have a loop in Python, `nkcme.rl.host_loop`.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from nkcme.errors import NkcmeError
-from nkcme.model_files import strict_json
 from nkcme.rl import finite_rewards
 from nkcme.rl import learner as learning
 from nkcme.rl.agents import Agent, agent_named
+from nkcme.rl.callbacks import Callback, Watching, until_stopped
 from nkcme.rl.compiled_steps import AgentState, Chunk, prefill_rewards, run_chunk, start
+from nkcme.rl.continuing import AgentsCheckpoint, fingerprint
 from nkcme.rl.curve import Curve
 from nkcme.rl.environment import Environment, check_compiled, observations_of
 from nkcme.rl.envs import Hosted, HostedVector, make
@@ -53,6 +54,8 @@ def train(
     seeds: int | Sequence[int] = 1,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
+    go_on: bool = False,
 ) -> Result:
     """Train agents, one per seed.
 
@@ -73,9 +76,17 @@ def train(
     checkpoint
         Keeps the state of the run after each chunk, as `nkcme.model_files.CheckpointFile`
         does. A checkpoint of the same run is resumed and gives the same bits as an uninterrupted
-        run. Gymnasium environments cannot be saved and take no checkpoint.
+        run. Gymnasium environments cannot be saved: their checkpoint is written when the run ends,
+        and a run that goes on from it begins new episodes.
     progress
         A listener with ``update(step, values)``, called after each chunk.
+    callbacks
+        Functions that are called after each chunk (100 evaluations in the compiled loop, one
+        through Gymnasium) with the steps done, a dict of the chunk's mean "return" and "loss" (one
+        value per agent), and the agents as they are, a `Result`. If one returns True, training
+        ends.
+    go_on
+        Continue the run of the checkpoint to ``settings.n_steps`` steps in all, where it had fewer.
 
     Returns
     -------
@@ -109,14 +120,18 @@ def train(
         raise NkcmeError("seeds must be at least one; got none")
     if not all(0 <= number < 2**32 for number in numbers):
         raise NkcmeError(f"each of seeds must be from 0 to 2^32 - 1; got {numbers}")
+    if go_on and (checkpoint is None or checkpoint.load() is None):
+        raise NkcmeError("there is no checkpoint to go on from: give that of a run, or omit go_on")
+    watchers = (progress, tuple(callbacks))
     if isinstance(env, Hosted | HostedVector):
-        if checkpoint is not None:
+        if checkpoint is not None and not go_on and checkpoint.load() is not None:
             raise NkcmeError(
-                "a run through Gymnasium cannot be resumed, because its environments cannot be "
-                "saved: omit the checkpoint, or use a gymnax environment"
+                f"the checkpoint {checkpoint} is of a run through Gymnasium, which cannot be "
+                "resumed to the same bits: go on from it with new episodes (go_on=True), or delete "
+                "it to start afresh"
             )
-        return train_hosted(env, agent, settings, numbers, progress)
-    return _train_compiled(env, agent, settings, numbers, checkpoint, progress)
+        return train_hosted(env, agent, settings, numbers, checkpoint, go_on, *watchers)
+    return _train_compiled(env, agent, settings, numbers, checkpoint, go_on, *watchers)
 
 
 @single_precision()
@@ -126,35 +141,24 @@ def _train_compiled(
     settings: Settings,
     seeds: list[int],
     checkpoint: Checkpoint | None,
+    go_on: bool,
     progress: Progress | None,
+    callbacks: Sequence[Callback],
 ) -> Result:
     use_compilation_cache()
     with workers(len(groups(len(seeds)))) as pool:
         run = _Run(env, agent, settings, seeds, pool)
         saved = None
         if checkpoint is not None:
-            fingerprint = _fingerprint(env, agent, settings, seeds)
-            saved = RunCheckpoint(run, checkpoint, fingerprint)
-        done, stop_requested = run_in_chunks(run, checkpoint=saved, progress=progress)
-    state = concatenated(run.states)
-    return Result(
-        env_name=env.name,
-        agent=run.program.agent,
-        settings=settings,
-        seeds=tuple(seeds),
-        n_actions=env.n_actions,
-        observation_size=env.observation_size,
-        networks=learning.acting(state.learner),
-        curve=run.curve,
-        n_steps=done,
-        interrupted=stop_requested and done < settings.n_steps,
-        observations=observations_of(env),
-    )
-
-
-def _fingerprint(env: Environment, agent: Agent, settings: Settings, seeds: list[int]) -> str:
-    run = [env.name, agent.to_config(), settings.to_config(), seeds]
-    return hashlib.sha256(strict_json.dumps(run)).hexdigest()
+            full = fingerprint(env, agent, settings, seeds)
+            file = AgentsCheckpoint(
+                checkpoint, env, settings, seeds, agent=run.agent, go_on=go_on, full=full
+            )
+            saved = RunCheckpoint(run, file, full)
+        watching = Watching(run, progress, callbacks)
+        done, stop_requested = run_in_chunks(run, checkpoint=saved, progress=watching)
+    interrupted = stop_requested and done < settings.n_steps
+    return replace(run.result(done), interrupted=interrupted)
 
 
 class _Run:
@@ -173,7 +177,27 @@ class _Run:
             agent, settings, env.n_actions, env.observation_size, None, image=image
         )
         self.curve = Curve.empty(len(seeds))
-        self.warned = False
+        self.scores: dict[str, np.ndarray] = {}
+        self.warned = self.stopped = False
+
+    def agent(self) -> Agent:
+        """Return the agent, with every "auto" resolved once the run has begun."""
+        return self.program.agent
+
+    def result(self, done: int) -> Result:
+        curve = self.curve
+        return Result(
+            env_name=self.env.name,
+            agent=self.program.agent,
+            settings=self.settings,
+            seeds=tuple(self.seeds),
+            n_actions=self.env.n_actions,
+            observation_size=self.env.observation_size,
+            networks=concatenated([learning.acting(state.learner) for state in self.states]),
+            curve=Curve(curve.step, curve.returns, curve.loss),
+            n_steps=done,
+            observations=observations_of(self.env),
+        )
 
     def start(self) -> None:
         seeds = jnp.asarray(self.seeds, jnp.uint32)
@@ -188,10 +212,10 @@ class _Run:
         )
         self.program = self.program._replace(agent=agent)
 
-    def chunk_lengths(self, done: int) -> list[int]:
+    def chunk_lengths(self, done: int) -> Iterator[int]:
         settings = self.settings
         length = min(_CHUNK_EVALUATIONS * settings.eval_every, settings.n_steps)
-        return equal_chunks(settings.n_steps, length, done)
+        return until_stopped(self, equal_chunks(settings.n_steps, length, done))
 
     def run_chunk(self, done: int, length: int) -> Values:
         chunks = self._chunks(done, length)
@@ -228,7 +252,8 @@ class _Run:
     def record(self, done: int, values: Values) -> dict[str, float]:
         returns, every = values["returns"], self.settings.eval_every
         first = done - every * (len(returns) - 1)
-        self.curve.extend(np.arange(first, done + 1, every), returns)
+        self.curve.extend(np.arange(first, done + 1, every), returns, values["loss"])
+        self.scores = {"return": returns.mean(axis=0), "loss": values["loss"]}
         self.warned = self.warned or learning.warn_of_support(
             self.program.agent, values["outside"].mean(), done
         )

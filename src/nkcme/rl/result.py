@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -23,6 +24,7 @@ from nkcme.rl.curve import Curve
 from nkcme.rl.learner import Program
 from nkcme.rl.networks import Network
 from nkcme.rl.observations import Observations
+from nkcme.rl.progress_file import PROGRESS, write_progress
 from nkcme.rl.settings import Settings
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
 from nkcme.training.replicas import single_precision
@@ -221,6 +223,8 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agents to a directory of JSON and safetensors; `load` reads them.
 
+        The file ``progress.csv`` in it holds the return and loss of every evaluation.
+
         Parameters
         ----------
         path
@@ -241,6 +245,7 @@ class Result:
         }
         arrays = named_arrays(eqx.filter(self.networks, eqx.is_array), _NETWORK)
         write_model(path, config, arrays | self.curve.as_arrays())
+        write_progress(self.curve, self.seeds, Path(path) / PROGRESS)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -308,6 +313,8 @@ def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
     curve = Curve.from_arrays(arrays)
     if curve.step.ndim != 1 or curve.returns.shape != (len(curve.step), len(seeds)):
         raise NkcmeError(f"a curve of shape {curve.returns.shape}")
+    if curve.loss.shape != curve.returns.shape:
+        raise NkcmeError(f"losses of shape {curve.loss.shape}")
     skeleton = jax.eval_shape(lambda key: learning.fresh_network(program, key), jax.random.key(0))
     parameters = {name: array for name, array in arrays.items() if name.startswith(_NETWORK)}
     return Result(
