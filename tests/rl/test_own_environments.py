@@ -256,7 +256,7 @@ def needs_argument(path):
         (needs_argument, r"missing 1 required positional argument: 'path'; .* a function without"),
         (lambda: 3, "expected a Gymnasium environment from <lambda>, got int"),
         (3, "a name, a Gymnasium environment, or a class or function that makes one; got int"),
-        ("Walk-v9", "--import MODULE"),
+        ("Nowhere-v9", "--import MODULE"),
         ("LunarLander-v1", "LunarLander"),
         ("walks:Nothing", "neither registers an environment 'Nothing' nor has"),
         ("no_such_module:Walk", "'no_such_module' cannot be imported"),
