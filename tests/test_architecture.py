@@ -40,6 +40,7 @@ ONE_DOOR = {
     "pooch",
     "openpyxl",
     "fastapi",
+    "tensorboardX",
 }
 
 

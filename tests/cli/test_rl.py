@@ -46,8 +46,19 @@ def agents(trained):
 
 def test_training_writes_agents_curves_and_a_report(agents):
     names = sorted(path.name for path in agents.iterdir())
-    assert names == ["config.json", "curves.png", "model.safetensors", "report.html"]
-    assert os.listdir(agents.parent) == ["cartpole"]  # no checkpoint stays
+    assert names == [
+        "config.json",
+        "curves.png",
+        "model.safetensors",
+        "progress.csv",
+        "report.html",
+        "training.checkpoint",
+    ]
+    assert os.listdir(agents.parent) == ["cartpole"]  # neither checkpoint nor log stays beside it
+    lines = (agents / "progress.csv").read_text().splitlines()
+    assert lines[0] == "step,seed,return,loss"
+    assert [line.split(",")[:2] for line in lines[1:3]] == [["100", "5"], ["100", "6"]]
+    assert len(lines) == 1 + 4 * 2
     result = rl.load(agents)
     assert (result.env_name, result.seeds, result.n_steps) == ("CartPole-v1", (5, 6), 400)
     assert (agents / "curves.png").read_bytes().startswith(b"\x89PNG")
@@ -137,6 +148,30 @@ def test_training_stopped_by_ctrl_c_resumes_to_the_same_agents(
     call(*command, tmp_path / "undisturbed")
     one, other = ((p / "model.safetensors").read_bytes() for p in (out, tmp_path / "undisturbed"))
     assert one == other
+
+
+def test_agents_go_on_past_their_steps(tmp_path, monkeypatch, call, refuse):
+    """With a constant learning rate, to the bits of a longer run: a chunk is 400 steps."""
+    monkeypatch.setitem(SHORT, "eval_every", 4)
+    monkeypatch.setitem(SHORT, "schedule", "constant")
+    train = ["rl", "train", "CartPole-v1", "--agent", "dqn", "--seed", "3", "--steps"]
+    call(*train, "800", "--out", tmp_path / "long")
+    call(*train, "400", "--out", tmp_path / "a")
+    more = ["rl", "train", "--continue", tmp_path / "a"]
+    assert "400 steps: --steps is their number in all" in refuse(*more, "--steps", 400)
+    assert "add --steps N" in refuse(*more)
+    assert "omit --agent" in refuse(*more, "--steps", 800, "--agent", "fuse")
+    assert "another run" in refuse(*more, "--steps", 800, "--backend", "gymnasium")
+    assert not (tmp_path / "a.checkpoint").exists()
+    out, err = call(*more, "--steps", 800, "--tensorboard", tmp_path / "board")
+    assert "for 800 steps" in out
+    assert err == "nkcme: continued from step 400\n"
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("a", "long"))
+    assert one == other
+    assert (tmp_path / "a" / "progress.csv").read_text().count("\n") == 201
+    assert len(os.listdir(tmp_path / "board")) == 1
+    (tmp_path / "a" / "training.checkpoint").unlink()
+    assert "no training state" in refuse(*more, "--steps", 1200)
 
 
 # --- eval, watch, report

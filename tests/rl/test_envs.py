@@ -141,14 +141,14 @@ class Strange(gymnasium.Env):
 BOX = gymnasium.spaces.Box(-1, 1, (2,))
 
 
-def test_environments_without_discrete_actions_or_vector_observations_are_refused():
+def test_environments_without_discrete_actions_or_array_observations_are_refused():
     spaces = gymnasium.spaces
     with pytest.raises(NkcmeError) as error:
         make("Pendulum-v1", backend="gymnasium")
     assert "discrete action space" in one_line(error)
     with pytest.raises(NkcmeError) as error:
         Hosted("strange", Strange(spaces.Discrete(2), spaces.Dict(a=BOX)))
-    assert "vector as observation" in one_line(error)
+    assert "array or a discrete state as observation" in one_line(error)
     assert "FlattenObservation" in one_line(error)
     with pytest.raises(NkcmeError) as error:
         Hosted("strange", Strange(BOX, BOX))

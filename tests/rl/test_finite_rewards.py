@@ -33,8 +33,9 @@ def test_distinct_rewards_on_the_host_and_compiled(rewards, expected):
     np.testing.assert_array_equal(distinct_rewards(np.float32(rewards)), expected)
     compiled = np.asarray(jax.jit(distinct_rewards_compiled)(np.resize(np.float32(rewards), 12)))
     assert compiled.shape == (MAX_REWARDS + 1,)
-    found = ~np.isnan(compiled)
+    found = np.isfinite(compiled)
     np.testing.assert_array_equal(compiled[: found.sum()], expected[np.isfinite(expected)])
+    assert np.isinf(compiled).any() == np.isinf(rewards).any()
     assert not found[len(expected) :].any()
 
 

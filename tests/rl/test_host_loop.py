@@ -13,7 +13,7 @@ from nkcme.rl import DQN, NKDQN, Settings, finite_rewards, load, make, train
 from nkcme.rl.envs import Hosted
 from nkcme.rl.play import record
 from support.agents_at_hand import untrained
-from support.training_runs import Listener
+from support.training_runs import Listener, MemoryCheckpoint
 
 SETTINGS = Settings(
     n_steps=200,
@@ -62,7 +62,7 @@ def test_the_result_describes_the_run(cartpole):
     assert result.curve.returns.min() >= 8.0  # the pole never falls sooner
     assert (result.env_name, result.n_actions, result.observation_size) == ("CartPole-v1", 2, 4)
     assert (result.n_steps, result.interrupted, result.seeds) == (200, False, (3, 4))
-    assert listener.steps == [25, 50, 75, 100, 125, 150, 175, 200]
+    assert listener.steps == [50, 100, 150, 200]
     assert set(listener.updates[0][1]) == {"return", "loss"}
     assert not np.allclose(result.network(0).layers[0].weight, result.network(1).layers[0].weight)
     assert result.act(np.zeros((3, 4))).shape == (3,)
@@ -117,22 +117,20 @@ def test_an_unseen_reward_extends_the_reward_support(monkeypatch):
         np.testing.assert_allclose(ours.weights, theirs.weights, rtol=1e-2, atol=1e-4)
 
 
-@pytest.mark.parametrize(("after", "done", "seeds"), [(2, 100, 1), (4, 200, 1), (5, 200, 1)])
-def test_ctrl_c_ends_the_run_at_the_next_evaluation(after, done, seeds):
-    """After the last evaluation of a seed, the next seed is not begun. An unfinished later seed is
-    dropped, because it would shorten the curves of the others."""
-    listener = Listener(press_after=after)
+def test_ctrl_c_ends_the_run_at_the_next_evaluation():
+    """All agents are then at the same step."""
+    listener = Listener(press_after=2)
     result = train(Hosted("stay", Stay()), DQN(), SETTINGS, seeds=3, progress=listener)
-    assert len(listener.steps) == after
+    assert listener.steps == [50, 100]
     assert result.interrupted
-    assert result.n_steps == done
-    assert result.seeds == tuple(range(seeds))
-    assert result.curve.returns.shape == (done // 50, seeds)
+    assert result.n_steps == 100
+    assert result.seeds == (0, 1, 2)
+    assert result.curve.returns.shape == (2, 3)
 
 
 def test_ctrl_c_at_the_last_evaluation_interrupts_nothing():
     result = train(
-        Hosted("stay", Stay()), DQN(), SETTINGS, seeds=2, progress=Listener(press_after=8)
+        Hosted("stay", Stay()), DQN(), SETTINGS, seeds=2, progress=Listener(press_after=4)
     )
     assert not result.interrupted
     assert result.n_steps == 200
@@ -155,10 +153,37 @@ def test_a_support_that_is_too_narrow_gives_one_warning():
     assert [w.filename for w in caught] == [__file__]
 
 
-def test_a_checkpoint_is_refused():
-    class Never:
-        def load(self):
-            raise AssertionError
+def test_a_run_goes_on_with_new_episodes():
+    """The learner and its replay are those of the run, the curve is extended."""
+    memory = MemoryCheckpoint()
+    agent = NKDQN(n_atoms=9, support="auto")
+    first = train(Stay, agent, SETTINGS, seeds=[3, 4], checkpoint=memory)
+    assert len(memory.saved) == 1  # when the run ends
+    with pytest.raises(NkcmeError, match="go_on=True"):
+        train(Stay, agent, SETTINGS, seeds=[3, 4], checkpoint=MemoryCheckpoint(memory.saved[0]))
+    more = MemoryCheckpoint(memory.saved[0])
+    long = replace(SETTINGS, n_steps=300)
+    second = train(Stay, first.agent, long, seeds=[3, 4], checkpoint=more, go_on=True)
+    assert second.curve.step.tolist() == [50, 100, 150, 200, 250, 300]
+    np.testing.assert_array_equal(second.curve.returns[:4], first.curve.returns)
+    assert second.n_steps == 300
+    rows = more.saved[0][1]["state.replay.rows"]
+    # The ring of 250 rows: the first 150 are of the steps from 150 to 300, the rest as they were.
+    kept = memory.saved[0][1]["state.replay.rows"]
+    np.testing.assert_array_equal(rows[:, 150:249], kept[:, 150:249])
 
-    with pytest.raises(NkcmeError, match="cannot be resumed"):
-        train(Hosted("stay", Stay()), DQN(), SETTINGS, checkpoint=Never())
+
+def test_a_run_has_steps_to_go_on():
+    memory = MemoryCheckpoint()
+    train(Stay, DQN(), SETTINGS, checkpoint=memory)
+    for n_steps, why in ((100, "has done 200 steps"),):
+        with pytest.raises(NkcmeError, match=why):
+            train(
+                Stay,
+                DQN(),
+                replace(SETTINGS, n_steps=n_steps),
+                checkpoint=MemoryCheckpoint(memory.saved[0]),
+                go_on=True,
+            )
+    with pytest.raises(NkcmeError, match="no checkpoint to go on from"):
+        train(Stay, DQN(), SETTINGS, go_on=True)

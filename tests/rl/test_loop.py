@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -138,7 +138,7 @@ def test_the_last_return_is_that_of_the_returned_network():
         state, observation = reset(jax.random.key(0))
         total, ended = 0.0, False
         while not ended:
-            action = jnp.asarray(result.act(observation, agent)[0])
+            action = jnp.asarray(result.act(observation, agent))
             state, taken = step(jax.random.key(0), state, action)
             observation, total = taken.observation, total + float(taken.reward)
             ended = bool(taken.terminated | taken.truncated)
@@ -208,3 +208,39 @@ def test_a_support_that_is_too_narrow_gives_one_warning():
         train(Clock(), NKDQN(n_atoms=5, support=(0.0, 0.5)), settings)
     assert [w.filename for w in caught] == [__file__]
     assert 'support="auto"' in str(caught[0].message)
+
+
+@dataclass(frozen=True)
+class Faulty(Clock):
+    """A clock with a reward that is not finite in one step."""
+
+    fault: float = np.nan
+    at: int = 0
+
+    def step(self, key, state, action):
+        after, step = super().step(key, state, action)
+        return after, step._replace(reward=jnp.where(state[1] == self.at, self.fault, 1.0))
+
+
+@pytest.mark.parametrize("agent", [NKDQN(n_atoms=5), DQN()], ids=str)
+@pytest.mark.parametrize(
+    ("env", "when"),
+    [(Faulty(at=30), "at the start"), (Faulty(at=150, fault=-np.inf), "between step 0 and 200")],
+    ids=str,
+)
+def test_rewards_that_are_not_finite_are_errors(env, when, agent):
+    with pytest.raises(NkcmeError, match=rf"clock: expected finite .* {when}: correct"):
+        train(env, agent, replace(SETTINGS, n_steps=200))
+
+
+def test_an_environment_with_other_shapes_than_described_is_refused():
+    @dataclass(frozen=True)
+    class Array(Clock):
+        def step(self, key, state, action):
+            after, step = super().step(key, state, action)
+            return after, step._replace(reward=step.reward[None])
+
+    with pytest.raises(NkcmeError, match=r"the reward to have shape \(\), got \(1,\)"):
+        train(Array(), DQN(), SETTINGS)
+    with pytest.raises(NkcmeError, match=r"first observation to have shape \(2,\), got \(1,\)"):
+        train(Clock(observation_size=2), DQN(), SETTINGS)

@@ -99,12 +99,12 @@ def test_the_learned_distribution_is_the_true_one(fuse, agent, state):
 def test_agents_take_the_pass_by_its_mean(fuse, dqn, agent):
     for result in (fuse, dqn):
         for state in (FORK, FOOT):
-            assert result.act(RiskyPath.observe(state), agent)[0] == CLIMB
+            assert result.act(RiskyPath.observe(state), agent) == CLIMB
 
 
 @pytest.mark.parametrize("agent", [0, 1])
 def test_only_a_distributional_agent_can_avoid_the_risk(fuse, dqn, agent):
     fork = RiskyPath.observe(FORK)
-    assert fuse.act(fork, agent, risk=0.1)[0] == FOLLOW_VALLEY
-    assert fuse.act(fork, agent, risk=0.99)[0] == CLIMB
-    assert dqn.act(fork, agent, risk=0.1)[0] == CLIMB  # all its mass is at the mean
+    assert fuse.act(fork, agent, risk=0.1) == FOLLOW_VALLEY
+    assert fuse.act(fork, agent, risk=0.99) == CLIMB
+    assert dqn.act(fork, agent, risk=0.1) == CLIMB  # all its mass is at the mean

@@ -10,6 +10,7 @@ import typer
 
 from nkcme.cli.options import AsJson, Seed
 from nkcme.cli.running import STOPPED, numbers, print_note
+from nkcme.errors import NkcmeError
 
 rl = typer.Typer(help="Train and score agents that predict return distributions.")
 
@@ -20,6 +21,22 @@ Backend = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", help="gymnax or gymnasium.", show_default="gymnax where it has ENV"
+    ),
+]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="A module that registers or defines ENV; may be repeated.",
+    ),
+]
+OtherEnv = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ENV",
+        help="An environment like that of training, such as MODULE:NAME.",
+        show_default="that of training",
     ),
 ]
 Risk = Annotated[
@@ -36,11 +53,14 @@ Risk = Annotated[
 def rl_train(
     context: typer.Context,
     env: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="ENV", help="An environment of gymnax or Gymnasium, such as CartPole-v1."
+            metavar="ENV",
+            help="An environment of gymnax or Gymnasium, such as CartPole-v1, or MODULE:NAME: a "
+            "class or function of yours.",
+            show_default="that of --continue",
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -74,6 +94,7 @@ def rl_train(
         ),
     ] = "",
     backend: Backend = None,
+    imports: Imports = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -82,40 +103,89 @@ def rl_train(
             show_default="DIR.checkpoint",
         ),
     ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--continue",
+            metavar="DIR",
+            help="Train the agents in DIR further, to --steps steps in all.",
+        ),
+    ] = None,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the learning curves for TensorBoard to DIR."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Train agents in an environment.
 
     Writes the agents, a plot of their learning curves and a report to DIR. Until then, the state of
     training is kept in DIR.checkpoint: a run that was stopped continues with the same command and
-    gives the same agents. A run through Gymnasium cannot be continued; when stopped, it saves the
-    agents as they are.
+    gives the same agents. A run through Gymnasium cannot be resumed like that; when stopped, it
+    saves the agents as they are. --continue DIR trains saved agents further.
     """
+    if run is not None:
+        _only_with_continue(context)
+    elif env is None:
+        raise NkcmeError("name the environment, as in nkcme rl train CartPole-v1; ENV is missing")
     limits = numbers(support, "--support", "-10,10") if support else None
     from nkcme.cli import display
-    from nkcme.cli.rl_train import train_agents
+    from nkcme.cli.rl_train import continue_agents, train_agents
     from nkcme.cli.stopping import TrainingStopped
 
     try:
-        result = train_agents(
-            env,
-            out or Path(f"{env}-{agent}".replace("/", "-")),
-            agent=agent,
-            preset=preset,
-            n_steps=steps,
-            seeds=range(seed, seed + seeds),
-            backend=backend,
-            support=limits,
-            checkpoint=checkpoint,
-            note=print_note,
+        result = (
+            continue_agents(
+                run,
+                out,
+                n_steps=steps,
+                env_name=env,
+                backend=backend,
+                imports=imports or (),
+                tensorboard=tensorboard,
+                note=print_note,
+            )
+            if run is not None
+            else train_agents(
+                env or "",
+                out or Path(f"{env}-{agent}".replace("/", "-").replace(":", "-")),
+                agent=agent,
+                preset=preset,
+                n_steps=steps,
+                seeds=range(seed, seed + seeds),
+                backend=backend,
+                support=limits,
+                imports=imports or (),
+                checkpoint=checkpoint,
+                tensorboard=tensorboard,
+                note=print_note,
+            )
         )
     except TrainingStopped as stop:
         print_note(f"{stop}; to continue: {shlex.join(['nkcme', *context.obj])}")
         raise SystemExit(STOPPED) from stop
     display.show_json(result) if json else display.show_training(result)
     if result["interrupted"]:
-        print_note(f"stopped by Ctrl-C at step {result['steps']}; the agents are saved as they are")
+        more = f"nkcme rl train --continue {shlex.quote(result['agents'])} --steps N"
+        print_note(
+            f"stopped by Ctrl-C at step {result['steps']}; the agents are saved as they are; to go "
+            f"on to N steps: {more}"
+        )
         raise SystemExit(STOPPED)
+
+
+def _only_with_continue(context: typer.Context) -> None:
+    """Refuse the options that the saved agents decide, and `--continue` without `--steps`."""
+    given = {
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT"
+    }
+    for name in ("agent", "seeds", "seed", "preset", "support", "checkpoint"):
+        if name in given:
+            raise NkcmeError(f"--continue keeps what the agents were trained with: omit --{name}")
+    if "steps" not in given:
+        raise NkcmeError("--continue needs the number of steps in all: add --steps N")
 
 
 @rl.command("eval", epilog="Example: nkcme rl eval cartpole --episodes 100 --backend gymnasium")
@@ -125,6 +195,8 @@ def rl_eval(
         int, typer.Option(metavar="N", min=1, max=10**6, help="Episodes of each agent.")
     ] = 100,
     backend: Backend = None,
+    env: OtherEnv = None,
+    imports: Imports = None,
     risk: Risk = None,
     seed: Seed = 0,
     json: AsJson = False,
@@ -136,7 +208,15 @@ def rl_eval(
     from nkcme.cli import display
     from nkcme.cli.rl_eval import evaluate_agents
 
-    result = evaluate_agents(agents, n_episodes=episodes, backend=backend, risk=risk, seed=seed)
+    result = evaluate_agents(
+        agents,
+        n_episodes=episodes,
+        backend=backend,
+        env_name=env,
+        imports=imports or (),
+        risk=risk,
+        seed=seed,
+    )
     display.show_json(result) if json else display.show_episodes(result)
 
 
@@ -157,6 +237,8 @@ def rl_watch(
         int | None,
         typer.Option(metavar="K", min=0, help="Which agent, from 0.", show_default="the best"),
     ] = None,
+    env: OtherEnv = None,
+    imports: Imports = None,
     risk: Risk = None,
     seed: Seed = 0,
 ) -> None:
@@ -166,7 +248,15 @@ def rl_watch(
     """
     from nkcme.cli.rl_watch import watch_agent
 
-    made = watch_agent(agents, out, number=agent_number, seed=seed, risk=risk)
+    made = watch_agent(
+        agents,
+        out,
+        number=agent_number,
+        env_name=env,
+        imports=imports or (),
+        seed=seed,
+        risk=risk,
+    )
     print(
         f"Wrote {made['animation']}: {made['steps']} steps of agent {made['agent']}, "
         f"return {made['return']:.4g}"
@@ -179,6 +269,8 @@ def rl_report(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The HTML file to write.")
     ],
+    env: OtherEnv = None,
+    imports: Imports = None,
 ) -> None:
     """Write an HTML page on how agents learned and play.
 
@@ -187,5 +279,5 @@ def rl_report(
     """
     from nkcme.cli.rl_report import report_agents
 
-    report_agents(agents, out, print_note)
+    report_agents(agents, out, print_note, env_name=env, imports=imports or ())
     print(f"Wrote {out}")

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nkcme.cli.loading import Note
+from nkcme.cli.rl_env import environment_of
 from nkcme.errors import NkcmeError
 from nkcme.report.agent_report import write_agents_report
 from nkcme.rl import load
-from nkcme.rl.envs import make
 
 if TYPE_CHECKING:
-    from nkcme.rl.envs import Hosted
-    from nkcme.rl.loop import Environment
+    from nkcme.rl.envs import AnyEnvironment
 
 
-def report_agents(agents: Path, out: Path, note: Note) -> None:
+def report_agents(
+    agents: Path, out: Path, note: Note, *, env_name: str | None, imports: Sequence[str]
+) -> None:
     """Write the report of saved agents."""
     result = load(agents)
-    env: Environment | Hosted | None = None
+    env: AnyEnvironment | None = None
     try:
-        env = make(result.env_name, None)
+        env = environment_of(result, env_name, imports)
     except NkcmeError as error:
         note(f"the report is without the section in which an agent plays: {error}")
     write_agents_report(result, out, env)

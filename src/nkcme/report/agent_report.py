@@ -15,15 +15,14 @@ from nkcme.rl.play import play
 from nkcme.rl.result import Result
 
 if TYPE_CHECKING:
-    from nkcme.rl.envs import Hosted
-    from nkcme.rl.loop import Environment
+    from nkcme.rl.envs import AnyEnvironment
 
 #: Episodes that are played to compare predicted with observed returns.
 N_EPISODES = 100
 
 
 def write_agents_report(
-    result: Result, path: str | Path, env: Environment | Hosted | None = None
+    result: Result, path: str | Path, env: AnyEnvironment | None = None
 ) -> None:
     """Write a report of trained agents as one HTML file that needs no network.
 
@@ -46,7 +45,7 @@ def write_agents_report(
     write_page(path, title, lambda: _body(result, env, title))
 
 
-def _body(result: Result, env: Environment | Hosted | None, title: str) -> list[str]:
+def _body(result: Result, env: AnyEnvironment | None, title: str) -> list[str]:
     body = [_header(result, title)]
     if len(result.curve.step):
         body += [_returns(result), _curves(result)]
@@ -109,7 +108,7 @@ def _curves(result: Result) -> str:
     return section("Learning curves", text, chart(figure, "Returns over the steps"))
 
 
-def _play(result: Result, env: Environment | Hosted) -> list[str]:
+def _play(result: Result, env: AnyEnvironment) -> list[str]:
     best = result.best()
     episodes = play(result, env, N_EPISODES, agent=best)
     dists = result.return_distribution(episodes.starts, best)

@@ -6,6 +6,7 @@ from nkcme.rl.envs import make
 from nkcme.rl.loop import train
 from nkcme.rl.result import Result, load
 from nkcme.rl.settings import Settings
+from nkcme.rl.tensorboard import TensorBoard
 
 __all__ = [
     "C51",
@@ -16,6 +17,7 @@ __all__ = [
     "Curve",
     "Result",
     "Settings",
+    "TensorBoard",
     "load",
     "make",
     "train",

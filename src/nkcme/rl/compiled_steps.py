@@ -44,7 +44,9 @@ class Chunk(NamedTuple):
     state: AgentState
     snapshots: PyTree  # networks, with axes (evaluations, agents)
     values: dict[str, np.ndarray]  # "loss" and "outside", (agents,) each
-    rewards: np.ndarray  # (agents, MAX_REWARDS + 1): the distinct rewards, padded with NaN
+    # (agents, MAX_REWARDS + 1): the distinct rewards, padded with NaN; one is infinite where a
+    # reward was not finite
+    rewards: np.ndarray
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -150,7 +152,10 @@ def _compiled_chunk(
             cycle, (state.learner, state.env, state.observation), inputs
         )
         learner = learning.with_target_copied(settings, learner, first + block_steps)
-        rewards = distinct_rewards_compiled(values.pop("rewards"))
+        rewards = values.pop("rewards")
+        # NaN would stand for no reward.
+        rewards = jnp.where(jnp.isfinite(rewards), rewards, jnp.inf)
+        rewards = distinct_rewards_compiled(rewards)
         return (
             AgentState(learner, env_state, observation, state.key),
             ({name: jnp.mean(value) for name, value in values.items()}, rewards),

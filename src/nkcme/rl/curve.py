@@ -20,17 +20,25 @@ class Curve:
         The training steps done before each evaluation.
     returns : ndarray of shape (n, agents)
         The undiscounted return of each agent's episode.
+    loss : ndarray of shape (n, agents)
+        The mean loss of each agent over the chunk of steps that ends with or after the evaluation;
+        NaN where it is not known.
     """
 
     step: np.ndarray
     returns: np.ndarray
+    loss: np.ndarray = None  # type: ignore[assignment]  # set below
+
+    def __post_init__(self) -> None:
+        if self.loss is None:
+            self.loss = np.full(np.shape(self.returns), np.nan, np.float32)
 
     @classmethod
     def empty(cls, n_agents: int) -> Curve:
         """Return a curve without points."""
         return cls(np.zeros(0, np.int64), np.zeros((0, n_agents), np.float32))
 
-    def extend(self, step: np.ndarray, returns: np.ndarray) -> None:
+    def extend(self, step: np.ndarray, returns: np.ndarray, loss: np.ndarray | None = None) -> None:
         """Append points.
 
         Parameters
@@ -39,7 +47,11 @@ class Curve:
             Their steps, (n,).
         returns
             Their returns, (n, agents).
+        loss
+            The mean loss of each agent, (agents,); None where it is not known.
         """
+        losses = np.broadcast_to(np.nan if loss is None else loss, np.shape(returns))
+        self.loss = np.concatenate([self.loss, np.asarray(losses, np.float32)])
         self.step = np.concatenate([self.step, np.asarray(step, np.int64)])
         self.returns = np.concatenate([self.returns, np.asarray(returns, np.float32)])
 
@@ -62,12 +74,17 @@ class Curve:
 
     def as_arrays(self) -> dict[str, np.ndarray]:
         """Return the curve as the named arrays of a file."""
-        return {"curve/step": self.step, "curve/returns": self.returns}
+        return {
+            "curve/step": self.step,
+            "curve/returns": self.returns,
+            "curve/loss": self.loss,
+        }
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Curve:
         """Return the curve of `as_arrays`."""
-        return cls(arrays["curve/step"], arrays["curve/returns"])
+        # Files of earlier versions hold no loss.
+        return cls(arrays["curve/step"], arrays["curve/returns"], arrays.get("curve/loss"))  # type: ignore[arg-type]
 
 
 def thin(values: np.ndarray, n_points: int = N_POINTS) -> tuple[np.ndarray, int]:

@@ -1,25 +1,22 @@
-"""Environments by name: gymnax's, Gymnasium's, and those of this package.
+"""Environments by name, object, class or function: gymnax's, Gymnasium's and this package's.
 
 `Compiled` environments (gymnax) are stepped inside the compiled loop, `Hosted` ones (Gymnasium)
 from Python. Both distinguish an episode that *terminated* (nothing follows) from one that was
-*truncated* (a time limit cut it off). Observations are flattened to vectors. No other module
-imports gymnax or Gymnasium.
+*truncated* (a time limit cut it off). Observations become vectors (`nkcme.rl.observations`).
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
-from dataclasses import dataclass
+import sys
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import Array
-
 from nkcme.errors import NkcmeError
-from nkcme.rl.environment import Environment, Step
+from nkcme.rl.environment import Environment
+from nkcme.rl.gymnasium_envs import Made, found_in_module, is_environment, is_vector
+from nkcme.rl.gymnax_envs import Compiled, gymnax_has
+from nkcme.rl.hosted import Hosted
+from nkcme.rl.hosted_vector import HostedVector
 from nkcme.rl.risky_path import RiskyPath
 
 _INSTALL = "pip install 'nkcme[rl]'"
@@ -30,29 +27,41 @@ BACKENDS = ("gymnax", "gymnasium")
 #: The environments of this package; the second name is that of earlier versions.
 _BUILT_IN = {"RiskyPath": RiskyPath, "TwoRoads": RiskyPath}
 
+#: The attributes of an `Environment`.
+_PROTOCOL = ("name", "n_actions", "observation_size", "max_steps", "reset", "step")
 
-def make(name: str, backend: str | None = None) -> Environment | Hosted:
-    """Make an environment by its name.
+#: An environment that one of the two loops can train in.
+AnyEnvironment = Environment | Hosted | HostedVector
+
+
+def make(env: Any, backend: str | None = None) -> AnyEnvironment:
+    """Make an environment from its name, or from an object, class or function.
 
     Parameters
     ----------
-    name
-        The name of an environment with discrete actions: "RiskyPath" (`nkcme.rl.risky_path`), or
-        one that gymnax or Gymnasium has.
+    env
+        One of these, with discrete actions:
+
+        - a name: "RiskyPath" (`nkcme.rl.risky_path`), or one that gymnax or Gymnasium has;
+        - "module:name": a class, a function or a registered environment of a module, which is
+          imported;
+        - a Gymnasium environment, wrapped or not, or a `gymnasium.vector.VectorEnv`;
+        - a class, or a function without arguments, that makes one of these;
+        - an `nkcme.rl.environment.Environment`, which JAX compiles.
     backend
-        "gymnax" or "gymnasium". By default gymnax is used where it has the environment, because
-        its environments run inside the compiled loop; otherwise Gymnasium.
+        "gymnax" or "gymnasium", for names. By default gymnax is used where it has the environment,
+        because its environments run inside the compiled loop; otherwise Gymnasium.
 
     Returns
     -------
-    Environment or Hosted
-        `Hosted` for Gymnasium; otherwise an environment that JAX compiles.
+    Environment, Hosted or HostedVector
+        `Hosted` and `HostedVector` for Gymnasium; otherwise an environment that JAX compiles.
 
     Raises
     ------
     NkcmeError
-        If no environment of that name exists, its actions are not discrete, its observation is not
-        a vector, or the library is not installed.
+        If the environment does not exist or cannot be made, its actions are not discrete, its
+        observation is neither an array nor a state, or the library is not installed.
 
     Examples
     --------
@@ -63,190 +72,69 @@ def make(name: str, backend: str | None = None) -> Environment | Hosted:
     """
     if backend is not None and backend not in BACKENDS:
         raise NkcmeError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
+    if isinstance(env, str):
+        return _named(env, backend)
+    if isinstance(env, Hosted | HostedVector | Compiled):
+        return env
+    return _from_object(env, None)
+
+
+def _from_object(env: Any, name: str | None) -> AnyEnvironment:
+    if not is_environment(env) and all(hasattr(env, attribute) for attribute in _PROTOCOL):
+        return env() if isinstance(env, type) else env
+    _need("gymnasium")
+    made = Made.from_object(env, name)
+    return HostedVector(made) if is_vector(made.env) else Hosted(made)
+
+
+def _named(name: str, backend: str | None) -> AnyEnvironment:
     if backend is None and name in _BUILT_IN:
         return _BUILT_IN[name]()
     if backend == "gymnax":
         _need("gymnax")
     if backend != "gymnasium" and _has("gymnax"):
-        if _gymnax_has(name):
+        if gymnax_has(name):
             return Compiled(name)
         if backend == "gymnax":
             raise NkcmeError(f"gymnax has no environment {name!r} with discrete actions")
     _need("gymnasium")
+    if ":" in name and (found := found_in_module(name)) is not None:
+        return _from_object(found, name)
     return Hosted(name)
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A gymnax environment, as `nkcme.rl.environment.Environment` describes it.
-
-    Environments are compared by name: equal ones share compiled programs.
+def make_again(name: str, by_name: bool, env: str | None, backend: str | None) -> AnyEnvironment:
+    """Make the environment of saved agents again.
 
     Parameters
     ----------
-    name
-        The name that gymnax has for it.
-    """
-
-    name: str
-
-    @property
-    def backend(self) -> str:
-        """The library that the environment comes from: "gymnax"."""
-        return "gymnax"
-
-    def _made(self) -> tuple[Any, Any]:
-        if self.name not in _GYMNAX:
-            import gymnax
-
-            # Some environments create arrays. The cached ones must not belong to a program that
-            # is being traced.
-            with jax.ensure_compile_time_eval():
-                _GYMNAX[self.name] = gymnax.make(self.name)
-        return _GYMNAX[self.name]
-
-    @property
-    def n_actions(self) -> int:
-        """The number of actions."""
-        env, params = self._made()
-        return int(env.action_space(params).n)
-
-    @property
-    def observation_shape(self) -> tuple[int, ...]:
-        """The shape of an observation before it is flattened."""
-        env, params = self._made()
-        return tuple(int(n) for n in env.observation_space(params).shape)
-
-    @property
-    def observation_size(self) -> int:
-        """The length of a flattened observation."""
-        return int(np.prod(self.observation_shape))
-
-    @property
-    def max_steps(self) -> int:
-        """The length at which an episode is truncated."""
-        return int(self._made()[1].max_steps_in_episode)
-
-    def reset(self, key: Array) -> tuple[Any, Array]:
-        """Return the state and the first observation of a new episode."""
-        env, params = self._made()
-        observation, state = env.reset(key, params)
-        # Some leaves are Python numbers, which have another type than the arrays of later states.
-        return jax.tree.map(jnp.asarray, state), _flat(observation)
-
-    def step(self, key: Array, state: Any, action: Array) -> tuple[Any, Step]:
-        """Take an action; return the next state and the step."""
-        env, params = self._made()
-        observation, after, reward, terminated, truncated, info = env.step(
-            key, state, action, params
-        )
-        after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
-        step = Step(
-            _flat(observation),
-            _flat(info["final_observation"]),
-            jnp.asarray(reward, jnp.float32),
-            terminated,
-            truncated & ~terminated,
-        )
-        return after, step
-
-
-_GYMNAX: dict[str, tuple[Any, Any]] = {}
-
-
-def _flat(observation: Array) -> Array:
-    return jnp.ravel(observation).astype(jnp.float32)
-
-
-class Hosted:
-    """A Gymnasium environment with a discrete action space and a vector observation.
-
-    Parameters
-    ----------
-    name
-        The name that Gymnasium has for it, and that results keep.
+    name, by_name
+        The environment's name, and whether it can be made from that (`Result.env_by_name`).
     env
-        An environment object to use instead of making one by name.
-    render_mode
-        Gymnasium's ``render_mode``; "rgb_array" for `frame`.
+        The environment to make instead, if any.
+    backend
+        As in `make`.
 
     Raises
     ------
     NkcmeError
-        If Gymnasium has no such environment, its actions are not discrete, or its observation is
-        not a vector.
+        If it cannot be made. A file never causes a module to be imported.
     """
-
-    backend = "gymnasium"
-
-    def __init__(self, name: str, env: Any = None, *, render_mode: str | None = None):
-        import gymnasium
-
-        self.name = name
-        if render_mode == "rgb_array":  # pygame without a screen, a sound card and its greeting
-            for driver in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):
-                os.environ.setdefault(driver, "dummy")
-            os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-        self._env = (
-            env if env is not None else _gymnasium_make(gymnasium, name, render_mode=render_mode)
+    if env is not None:
+        return make(env, backend)
+    module = name.partition(":")[0] if ":" in name else None
+    if not by_name:
+        raise NkcmeError(
+            f"the agents were trained in {name}, an object or function that their file cannot "
+            "make: name an environment like it, as in --env MODULE:NAME (in Python: give it to "
+            "nkcme.rl.play.play)"
         )
-        spaces = gymnasium.spaces
-        if not isinstance(self._env.action_space, spaces.Discrete):
-            raise NkcmeError(
-                f"{name}: expected a discrete action space, found {self._env.action_space}; these "
-                "agents choose among a few actions"
-            )
-        if not isinstance(self._env.observation_space, spaces.Box):
-            raise NkcmeError(
-                f"{name}: expected a vector as observation, found {self._env.observation_space}; "
-                "wrap the environment (gymnasium.wrappers.FlattenObservation)"
-            )
-        self.n_actions = int(self._env.action_space.n)
-        self.first_action = int(self._env.action_space.start)
-        self.observation_size = int(np.prod(self._env.observation_space.shape))
-
-    def reset(self, seed: int | None = None) -> np.ndarray:
-        """Begin an episode; return its first observation, (observation_size,)."""
-        return self._vector(self._env.reset(seed=seed)[0])
-
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
-        """Take an action; return the observation it led to, the reward, terminated, truncated."""
-        observation, reward, terminated, truncated, _ = self._env.step(self.first_action + action)
-        return self._vector(observation), float(reward), terminated, truncated and not terminated
-
-    @property
-    def can_render(self) -> bool:
-        """Whether `frame` works: the environment supports and was made with "rgb_array"."""
-        return self._env.render_mode == "rgb_array"
-
-    def frame(self) -> np.ndarray:
-        """Return a picture of the current state, (height, width, 3)."""
-        return self._env.render()
-
-    def close(self) -> None:
-        """Release what the environment holds."""
-        self._env.close()
-
-    @staticmethod
-    def _vector(observation: Any) -> np.ndarray:
-        return np.ravel(observation).astype(np.float32)
-
-
-def _gymnasium_make(gymnasium: Any, name: str, **options: Any) -> Any:
-    try:
-        return gymnasium.make(name, **options)
-    except (gymnasium.error.Error, ImportError) as error:
-        raise NkcmeError(f"Gymnasium has no environment {name!r}: {error}") from error
-
-
-def _gymnax_has(name: str) -> bool:
-    """Whether gymnax has an environment of that name with discrete actions."""
-    import gymnax
-
-    if name not in gymnax.registered_envs:
-        return False
-    env, params = gymnax.make(name)
-    return hasattr(env.action_space(params), "n")
+    if module is not None and module not in sys.modules:
+        raise NkcmeError(
+            f"the agents were trained in {name}, and a file does not decide what is imported: add "
+            f"--import {module} (in Python: import {module})"
+        )
+    return make(name, backend)
 
 
 def _has(library: str) -> bool:

@@ -34,9 +34,11 @@ def merged_rewards(rewards: np.ndarray, more: np.ndarray) -> np.ndarray:
 def distinct_rewards_compiled(rewards: Array) -> Array:
     """Return `distinct_rewards` inside a compiled program, padded with NaN, (MAX_REWARDS + 1,).
 
-    It finds the smallest reward, then the smallest of those above it, and so on.
+    It finds the smallest reward, then the smallest of those above it, and so on. NaN stands for no
+    reward. Where a reward is infinite, so is the last value.
     """
     rewards = jnp.ravel(rewards)
+    infinite = jnp.any(jnp.isinf(rewards))
     rewards = jnp.where(jnp.isnan(rewards), jnp.inf, rewards)
     found = []
     last = jnp.array(-jnp.inf)
@@ -44,7 +46,8 @@ def distinct_rewards_compiled(rewards: Array) -> Array:
         last = jnp.min(jnp.where(rewards > last, rewards, jnp.inf))
         found.append(last)
     values = jnp.stack(found)
-    return jnp.where(jnp.isinf(values), jnp.nan, values)
+    values = jnp.where(jnp.isinf(values), jnp.nan, values)
+    return values.at[-1].set(jnp.where(infinite, jnp.inf, values[-1]))
 
 
 def reward_support(rewards: np.ndarray, settings: Settings) -> RewardSupport | None:

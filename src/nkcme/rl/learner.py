@@ -18,6 +18,7 @@ from jax import Array
 from nkcme.networks import MLP
 from nkcme.rl import replay as buffer
 from nkcme.rl.agents.base import Agent, RewardSupport
+from nkcme.rl.networks import ImageNetwork, Network
 from nkcme.rl.replay import Replay
 from nkcme.rl.settings import Settings
 from nkcme.training.optimizers import SCHEDULES
@@ -34,21 +35,27 @@ _MAX_OUTSIDE = 0.01
 class Learner(NamedTuple):
     """The state of one agent. ``average`` acts in evaluations, where averaging is on."""
 
-    network: MLP
-    target: MLP
-    average: MLP | None
+    network: Network
+    target: Network
+    average: Network | None
     optimizer: PyTree
     replay: Replay
 
 
 class Program(NamedTuple):
-    """The static arguments of the compiled programs: equal ones share programs."""
+    """The static arguments of the compiled programs: equal ones share programs.
+
+    ``n_envs`` environments fill the replay of one agent in turns. Where observations are images,
+    ``image`` is their height, width and channels.
+    """
 
     agent: Agent
     settings: Settings
     n_actions: int
     observation_size: int
     reward_support: RewardSupport | None
+    n_envs: int = 1
+    image: tuple[int, int, int] | None = None
 
     @property
     def row_width(self) -> int:
@@ -63,16 +70,13 @@ def optimizer(settings: Settings) -> optax.GradientTransformation:
     return optax.adam(rate, eps=settings.adam_eps)
 
 
-def fresh_network(program: Program, key: Array) -> MLP:
+def fresh_network(program: Program, key: Array) -> Network:
     """Return an untrained network."""
-    return MLP(
-        program.observation_size,
-        program.n_actions * program.agent.width,
-        program.settings.hidden,
-        activation=program.settings.activation,
-        head="signed",
-        key=key,
-    )
+    n_out, settings = program.n_actions * program.agent.width, program.settings
+    activation, size = settings.activation, program.observation_size
+    if program.image is not None:
+        return ImageNetwork(program.image, n_out, settings.hidden, activation=activation, key=key)
+    return MLP(size, n_out, settings.hidden, activation=activation, head="signed", key=key)
 
 
 def start(program: Program, key: Array) -> Learner:
@@ -92,19 +96,19 @@ def start(program: Program, key: Array) -> Learner:
     )
 
 
-def outputs(program: Program, network: MLP, observation: Array) -> Array:
+def outputs(program: Program, network: Network, observation: Array) -> Array:
     """Return the network's outputs for one observation, (n_actions, width)."""
     return network(observation).reshape(program.n_actions, program.agent.width)
 
 
-def greedy(program: Program, network: MLP, observation: Array) -> Array:
+def greedy(program: Program, network: Network, observation: Array) -> Array:
     """Return the action with the highest expected return."""
     return jnp.argmax(program.agent.value(outputs(program, network, observation)))
 
 
 def act(
     program: Program,
-    network: MLP,
+    network: Network,
     observation: Array,
     epsilon: Array | float,
     uniform: Array,
@@ -114,7 +118,7 @@ def act(
     return jnp.where(uniform < epsilon, random_action, greedy(program, network, observation))
 
 
-def acting(learner: Learner) -> MLP:
+def acting(learner: Learner) -> Network:
     """Return the network that acts in evaluations."""
     return learner.network if learner.average is None else learner.average
 
@@ -148,6 +152,7 @@ def learn(
         gamma=settings.gamma,
         n_step=settings.n_step,
         bootstrap_on_truncation=settings.bootstrap_on_truncation,
+        n_envs=program.n_envs,
     )
     rows = jnp.arange(settings.batch_size)
     ahead = jax.vmap(lambda o: outputs(program, learner.target, o))(batch.next_observation)
@@ -157,7 +162,7 @@ def learn(
     target = ahead[rows, jnp.argmax(agent.value(choosing), axis=-1)]
     reward = settings.reward_scale * batch.reward
 
-    def loss(network: MLP) -> tuple[Array, Array]:
+    def loss(network: Network) -> tuple[Array, Array]:
         every = jax.vmap(lambda o: outputs(program, network, o))(batch.observation)
         losses = agent.losses(
             every[rows, batch.action], target, reward, batch.discount, program.reward_support

@@ -7,18 +7,15 @@ agents do not learn and do not explore: every action is that of `Result.act`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
-from jax import Array
 
 from nkcme.errors import NkcmeError
-from nkcme.rl.environment import Environment, Step
-from nkcme.rl.envs import Compiled, Hosted, make
+from nkcme.rl.envs import AnyEnvironment, Compiled, Hosted, make
+from nkcme.rl.episode_batches import EpisodeBatch, episode_batch, largest_batch
 from nkcme.rl.result import Result
-from nkcme.training.replicas import single_precision
 
 #: Colours (Okabe and Ito) for the planes of a game, where the observation is a stack of planes.
 _PLANE_COLOURS = np.array(
@@ -83,7 +80,7 @@ class Recording(NamedTuple):
 
 def play(
     result: Result,
-    env: Environment | Hosted,
+    env: Any,
     n_episodes: int,
     *,
     agent: int = 0,
@@ -97,7 +94,7 @@ def play(
     result
         The trained agents.
     env
-        The environment, from `nkcme.rl.make`.
+        The environment, or whatever `nkcme.rl.make` makes one from.
     n_episodes
         The number of episodes.
     agent
@@ -126,26 +123,40 @@ def play(
     >>> play(result, rl.make("RiskyPath"), 10).returns.shape
     (10,)
     """
-    batch = _episode_batch(result, env, n_episodes, seed)
+    made = _fitting(result, env)
+    most = largest_batch(made)
+    parts = []
+    for first in range(0, n_episodes, most):
+        n = min(most, n_episodes - first)
+        with episode_batch(made, n, seed + first) as batch:
+            parts.append(_play_batch(result, batch, n, agent, risk))
+    return Episodes(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _play_batch(
+    result: Result, batch: EpisodeBatch, n: int, agent: int, risk: float | None
+) -> Episodes:
+    """Play the first n episodes of a batch to their ends."""
     starts = batch.observations
-    running = np.ones(n_episodes, bool)
-    returns, discounted = np.zeros(n_episodes), np.zeros(n_episodes)
-    lengths, over = np.zeros(n_episodes, int), np.zeros(n_episodes, bool)
+    size = len(starts)
+    running = np.arange(size) < n
+    returns, discounted = np.zeros(size), np.zeros(size)
+    lengths, over = np.zeros(size, int), np.zeros(size, bool)
     while running.any():
         rewards, terminated, truncated = batch.step(
-            result.act(batch.observations, agent, risk=risk), running
+            result.actions(batch.observations, agent, risk=risk), running
         )
         returns += np.where(running, rewards, 0.0)
         discounted += np.where(running, result.settings.gamma**lengths * rewards, 0.0)
         lengths += running
         over |= running & terminated
         running &= ~(terminated | truncated)
-    return Episodes(starts, returns, discounted, lengths, over)
+    return Episodes(*(values[:n] for values in (starts, returns, discounted, lengths, over)))
 
 
 def record(
     result: Result,
-    env: Environment | Hosted,
+    env: Any,
     *,
     agent: int = 0,
     seed: int = 0,
@@ -168,50 +179,64 @@ def record(
     NkcmeError
         If the environment has other actions or observations than the agents were trained with.
     """
-    batch = _episode_batch(result, env, 1, seed)
     observations, actions, rewards = [], [], []
-    running = np.ones(1, bool)
-    while True:
-        observations.append(batch.observations[0])
-        action = result.act(batch.observations, agent, risk=risk)
-        reward, terminated, truncated = batch.step(action, running)
-        actions.append(action[0])
-        rewards.append(reward[0])
-        if terminated[0] or truncated[0]:
-            return Recording(
-                np.stack(observations),
-                np.array(actions),
-                np.array(rewards),
-                bool(terminated[0]),
-                seed,
-            )
+    with episode_batch(_fitting(result, env), 1, seed) as batch:
+        running = np.arange(len(batch.observations)) == 0
+        ended = False
+        while not ended:
+            observations.append(batch.observations[0])
+            chosen = result.actions(batch.observations, agent, risk=risk)
+            reward, terminated, truncated = batch.step(chosen, running)
+            actions.append(chosen[0])
+            rewards.append(reward[0])
+            ended = bool(terminated[0] or truncated[0])
+    return Recording(
+        np.stack(observations), np.array(actions), np.array(rewards), bool(terminated[0]), seed
+    )
 
 
-def stage(name: str) -> Compiled | Hosted:
+def _fitting(result: Result, env: Any) -> AnyEnvironment:
+    """Make the environment; refuse one with other actions or observations than in training."""
+    made = make(env)
+    found, wanted = (
+        f"{one.n_actions} actions and observations of {one.observation_size} numbers"
+        for one in (made, result)
+    )
+    if found != wanted:
+        raise NkcmeError(
+            f"expected an environment with {wanted}, as these agents were trained in; {made.name} "
+            f"has {found}"
+        )
+    return made
+
+
+def stage(env: str | AnyEnvironment) -> Compiled | Hosted:
     """Make an environment that `frames` can draw: Gymnasium's, or a game on a grid.
 
     Parameters
     ----------
-    name
-        The name of the environment.
+    env
+        The environment, or its name.
 
     Raises
     ------
     NkcmeError
         If there is no such environment, or it cannot be drawn.
     """
-    try:
-        env = Hosted(name, render_mode="rgb_array")
-    except NkcmeError:
-        drawn = make(name)  # raises with the reason where the name is unknown
-        if isinstance(drawn, Compiled) and len(drawn.observation_shape) == 3:
-            return drawn
-    else:
-        if env.can_render:
-            return env
+    made, drawn = make(env), None
+    if isinstance(made, Hosted):
+        drawn = made if made.can_render else made.another("rgb_array")
+    elif isinstance(made, Compiled):  # Gymnasium may have it too, and draws it
+        with suppress(NkcmeError):
+            drawn = Hosted(made.name, render_mode="rgb_array")
+    if drawn is not None and drawn.can_render:
+        return drawn
+    if isinstance(made, Compiled) and len(made.observation_shape) == 3:
+        return made
     raise NkcmeError(
-        f"{name} cannot be drawn: neither does Gymnasium draw it, nor are its observations a grid; "
-        "nkcme rl report shows the predicted returns without it"
+        f"{made.name} cannot be drawn: neither does Gymnasium draw it (render_mode "
+        '"rgb_array"), nor are its observations a grid; nkcme rl report shows the predicted '
+        "returns without it"
     )
 
 
@@ -246,75 +271,3 @@ def _painted(planes: np.ndarray) -> np.ndarray:
     for k in range(planes.shape[2]):
         picture[planes[:, :, k] > 0] = _PLANE_COLOURS[k % len(_PLANE_COLOURS)]
     return picture
-
-
-class _CompiledBatch:
-    """Episodes of an environment in JAX; those that ended continue, and their steps are ignored."""
-
-    @single_precision()
-    def __init__(self, env: Environment, n: int, seed: int):
-        self._env = env
-        self._keys = jax.random.split(jax.random.key(seed), n)
-        self._t = 0
-        self._states, observations = _begin(env, self._keys)
-        self.observations = np.asarray(observations)
-
-    @single_precision()
-    def step(
-        self, actions: np.ndarray, running: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        self._t += 1
-        self._states, taken = _advance(self._env, self._keys, self._t, self._states, actions)
-        self.observations = np.asarray(taken.observation)
-        truncated = np.asarray(taken.truncated) | (self._t >= self._env.max_steps)
-        return np.asarray(taken.reward, np.float64), np.asarray(taken.terminated), truncated
-
-
-@partial(jax.jit, static_argnums=0)
-def _begin(env: Environment, keys: Array) -> tuple[Any, Array]:
-    return jax.vmap(lambda key: env.reset(jax.random.fold_in(key, 0)))(keys)
-
-
-@partial(jax.jit, static_argnums=0)
-def _advance(
-    env: Environment, keys: Array, t: Array, states: Any, actions: Array
-) -> tuple[Any, Step]:
-    one = lambda key, state, action: env.step(jax.random.fold_in(key, t), state, action)  # noqa: E731
-    return jax.vmap(one)(keys, states, actions)
-
-
-class _HostedBatch:
-    """Episodes of a Gymnasium environment, one copy each; the seeds are consecutive numbers."""
-
-    def __init__(self, env: Hosted, n: int, seed: int):
-        self._envs = [env, *(Hosted(env.name) for _ in range(n - 1))]
-        self.observations = np.stack([e.reset(seed + i) for i, e in enumerate(self._envs)])
-
-    def step(
-        self, actions: np.ndarray, running: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        n = len(running)
-        rewards, terminated, truncated = np.zeros(n), np.zeros(n, bool), np.zeros(n, bool)
-        self.observations = self.observations.copy()
-        for i in np.flatnonzero(running):
-            self.observations[i], rewards[i], terminated[i], truncated[i] = self._envs[i].step(
-                int(actions[i])
-            )
-        return rewards, terminated, truncated
-
-
-def _episode_batch(
-    result: Result, env: Environment | Hosted, n: int, seed: int
-) -> _CompiledBatch | _HostedBatch:
-    found, wanted = (
-        f"{one.n_actions} actions and observations of {one.observation_size} numbers"
-        for one in (env, result)
-    )
-    if found != wanted:
-        raise NkcmeError(
-            f"expected an environment with {wanted}, as these agents were trained in; {env.name} "
-            f"has {found}"
-        )
-    if isinstance(env, Hosted):
-        return _HostedBatch(env, n, seed)
-    return _CompiledBatch(env, n, seed)

@@ -96,11 +96,13 @@ def sample(
     gamma: float,
     n_step: int,
     bootstrap_on_truncation: bool,
+    n_envs: int = 1,
 ) -> Sample:
     """Return the batch that ``uniform`` (n,) in [0, 1) selects, with replacement.
 
     Only the first ``size`` rows are filled. ``newest`` is the row written last; a return over
-    several steps ends there at the latest.
+    several steps ends there at the latest. Rows of ``n_envs`` environments take turns, so the next
+    row of an episode is ``n_envs`` further on.
     """
     capacity = replay.rows.shape[0]
     if replay.priority is None:
@@ -114,10 +116,10 @@ def sample(
     reward, last, power = first.reward, first, jnp.ones(uniform.shape)
     running = ~first.ended
     for k in range(1, n_step):
-        here = (index + k) % capacity
+        here = (index + k * n_envs) % capacity
         later = unpack(replay.rows[here], observation_size)
         # The row after the newest one is the oldest and belongs to another episode.
-        running = running & ((index + k - 1) % capacity != newest)
+        running = running & ((newest - (index + (k - 1) * n_envs)) % capacity >= n_envs)
         reward = reward + jnp.where(running, gamma**k * later.reward, 0.0)
         power = power + running
         last = jax.tree.map(partial(_where, running), later, last)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -16,12 +17,14 @@ from numpy.typing import ArrayLike
 from nkcme.distributions.base import Distribution
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.model_files import read_model, write_model
-from nkcme.networks import MLP
 from nkcme.parameter_checks import need_whole
 from nkcme.rl import learner as learning
 from nkcme.rl.agents.base import Agent, agent_from_config
 from nkcme.rl.curve import Curve
 from nkcme.rl.learner import Program
+from nkcme.rl.networks import Network
+from nkcme.rl.observations import Observations
+from nkcme.rl.progress_file import PROGRESS, write_progress
 from nkcme.rl.settings import Settings
 from nkcme.training.named_arrays import named_arrays, tree_from_model_file
 from nkcme.training.replicas import single_precision
@@ -48,8 +51,8 @@ class Result:
     seeds : tuple of int
         Their seeds. Methods name an agent by its position among them.
     n_actions, observation_size : int
-        The number of actions and the length of an observation.
-    networks : MLP
+        The number of actions and the length of an observation as a vector.
+    networks : MLP or ImageNetwork
         Their networks; each array has a leading axis of agents.
     curve : Curve
         The returns of their evaluation episodes.
@@ -57,6 +60,10 @@ class Result:
         The steps done.
     interrupted : bool
         Whether Ctrl-C ended training early.
+    observations : Observations
+        What the observations are; by default vectors.
+    env_by_name : bool
+        Whether `nkcme.rl.make` makes the environment from its name.
 
     Examples
     --------
@@ -74,16 +81,29 @@ class Result:
     seeds: tuple[int, ...]
     n_actions: int
     observation_size: int
-    networks: MLP
+    networks: Network
     curve: Curve
     n_steps: int
     interrupted: bool = False
+    observations: Observations = None  # type: ignore[assignment]  # set below
+    env_by_name: bool = True
+
+    def __post_init__(self) -> None:
+        if self.observations is None:
+            object.__setattr__(self, "observations", Observations((self.observation_size,)))
 
     @property
     def _program(self) -> Program:
-        return Program(self.agent, self.settings, self.n_actions, self.observation_size, None)
+        return Program(
+            self.agent,
+            self.settings,
+            self.n_actions,
+            self.observation_size,
+            None,
+            image=self.observations.image,
+        )
 
-    def network(self, agent: int = 0) -> MLP:
+    def network(self, agent: int = 0) -> Network:
         """Return the network of one agent.
 
         Parameters
@@ -106,14 +126,27 @@ class Result:
 
     @single_precision()
     def _outputs(self, observation: ArrayLike, agent: int) -> np.ndarray:
-        """Return the outputs (n, n_actions, width) for observations (n, observation_size)."""
-        vector = jnp.asarray(observation, jnp.float32)
-        if vector.ndim not in (1, 2) or vector.shape[-1] != self.observation_size:
-            raise NkcmeError(
-                f"expected an observation of {self.observation_size} numbers, or a table of such; "
-                f"got an array of shape {vector.shape}"
-            )
-        return np.asarray(_outputs(self._program, self.network(agent), jnp.atleast_2d(vector)))
+        """Return the outputs (n, n_actions, width) for one observation or a table of them."""
+        vectors = jnp.atleast_2d(jnp.asarray(self._vectors(observation)[0]))
+        return np.asarray(_outputs(self._program, self.network(agent), vectors))
+
+    def _vectors(self, observation: ArrayLike) -> tuple[np.ndarray, bool]:
+        """Return observations as vectors (n, observation_size), and whether it is a single one.
+
+        Given are vectors, or observations as the environment gives them.
+        """
+        array, shape = np.asarray(observation), self.observations.shape
+        if array.shape == shape:
+            return self.observations.vector(observation)[None], True
+        if array.shape[-1:] == (self.observation_size,) and array.ndim in (1, 2):
+            return np.atleast_2d(array.astype(np.float32)), array.ndim == 1
+        if shape and array.shape[1:] == shape:
+            return np.stack([self.observations.vector(one) for one in array]), False
+        vector = f" (or its vector of {self.observation_size} numbers)" if len(shape) != 1 else ""
+        raise NkcmeError(
+            f"expected an observation of {self.observations.description}{vector}, or a table of "
+            f"such; got an array of shape {array.shape}"
+        )
 
     def return_distribution(self, observation: ArrayLike, agent: int = 0) -> list[Distribution]:
         """Predict the distribution of each action's return.
@@ -121,7 +154,8 @@ class Result:
         Parameters
         ----------
         observation
-            One observation (observation_size,) or a table of them (n, observation_size).
+            One observation or a table of them, as the environment gives them or as vectors
+            (observation_size,).
         agent
             The position of the agent among the seeds.
 
@@ -142,13 +176,14 @@ class Result:
 
     def act(
         self, observation: ArrayLike, agent: int = 0, *, risk: float | None = None
-    ) -> np.ndarray:
-        """Return the best action for each observation.
+    ) -> int | np.ndarray:
+        """Return the best action for one observation, or for each of a table.
 
         Parameters
         ----------
         observation
-            One observation (observation_size,) or a table of them (n, observation_size).
+            One observation or a table of them, as the environment gives them or as vectors
+            (observation_size,).
         agent
             The position of the agent among the seeds.
         risk
@@ -157,16 +192,25 @@ class Result:
 
         Returns
         -------
-        ndarray of shape (n,)
-            The actions.
+        int or ndarray of shape (n,)
+            The action of one observation, or the actions of a table. They count from 0, also where
+            the actions of the environment begin with another number.
 
         Raises
         ------
         NkcmeError
-            If ``risk`` is not between 0 and 1, an observation has another length, or there is no
+            If ``risk`` is not between 0 and 1, an observation has another shape, or there is no
             such agent.
         """
-        returns = self.return_distribution(observation, agent)
+        vectors, single = self._vectors(observation)
+        actions = self.actions(vectors, agent, risk=risk)
+        return int(actions[0]) if single else actions
+
+    def actions(
+        self, vectors: np.ndarray, agent: int = 0, *, risk: float | None = None
+    ) -> np.ndarray:
+        """Return the best actions (n,) for observations as vectors (n, observation_size)."""
+        returns = self.return_distribution(vectors, agent)
         if risk is None:
             worth = np.stack([r.mean() for r in returns])
         else:
@@ -178,6 +222,8 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agents to a directory of JSON and safetensors; `load` reads them.
+
+        The file ``progress.csv`` in it holds the return and loss of every evaluation.
 
         Parameters
         ----------
@@ -194,13 +240,16 @@ class Result:
             "observation_size": self.observation_size,
             "n_steps": self.n_steps,
             "interrupted": self.interrupted,
+            "observations": self.observations.to_config(),
+            "env_by_name": self.env_by_name,
         }
         arrays = named_arrays(eqx.filter(self.networks, eqx.is_array), _NETWORK)
         write_model(path, config, arrays | self.curve.as_arrays())
+        write_progress(self.curve, self.seeds, Path(path) / PROGRESS)
 
 
 @partial(jax.jit, static_argnums=0)
-def _outputs(program: Program, network: MLP, observations: jax.Array) -> jax.Array:
+def _outputs(program: Program, network: Network, observations: jax.Array) -> jax.Array:
     return jax.vmap(lambda o: learning.outputs(program, network, o))(observations)
 
 
@@ -253,11 +302,19 @@ def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
         need_whole("each number of agents and steps", number, least=0)
     if getattr(agent, "support", None) == "auto":
         raise NkcmeError("a support that is not resolved")
-    program = Program(agent, settings, n_actions, size, None)
+    observations = None  # of vectors, in files of earlier versions
+    if "observations" in config:
+        observations = Observations.from_config(config["observations"])
+        if observations.size != size:
+            raise NkcmeError(f"observations of {observations.size} numbers in place of {size}")
+    image = None if observations is None else observations.image
+    program = Program(agent, settings, n_actions, size, None, image=image)
     seeds = tuple(config["seeds"])
     curve = Curve.from_arrays(arrays)
     if curve.step.ndim != 1 or curve.returns.shape != (len(curve.step), len(seeds)):
         raise NkcmeError(f"a curve of shape {curve.returns.shape}")
+    if curve.loss.shape != curve.returns.shape:
+        raise NkcmeError(f"losses of shape {curve.loss.shape}")
     skeleton = jax.eval_shape(lambda key: learning.fresh_network(program, key), jax.random.key(0))
     parameters = {name: array for name, array in arrays.items() if name.startswith(_NETWORK)}
     return Result(
@@ -271,4 +328,6 @@ def _from_file(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> Result:
         curve=curve,
         n_steps=n_steps,
         interrupted=bool(config["interrupted"]),
+        observations=observations,  # type: ignore[arg-type]
+        env_by_name=bool(config.get("env_by_name", True)),
     )

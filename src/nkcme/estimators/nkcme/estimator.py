@@ -315,11 +315,10 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
             return [TrainedModel(fit, Law(*fit.candidate.data.target)) for fit in fits]
         must = parameters.must_calibrate(self.recalibrate)
         learn = partial(fit_law, recipe=recipe.law, always_map=must)
-        jobs = list(zip(fits, held_out, strict=True))
-        if len(jobs) == 1:
-            laws = [learn(*jobs[0])]
-        else:
-            laws = BackgroundFits(lambda job: learn(*job), jobs, available_cores()).results()
+        if len(fits) == 1:
+            return [TrainedModel(fits[0], learn(fits[0], held_out[0]))]
+        jobs = zip(fits, held_out, strict=True)
+        laws = BackgroundFits(lambda job: learn(*job), jobs, available_cores()).results()
         return [TrainedModel(*pair) for pair in zip(fits, laws, strict=True)]
 
     @property
