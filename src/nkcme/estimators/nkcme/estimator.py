@@ -53,8 +53,7 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
        tables hold some rows out from steps 1 to 4 for that, others use out-of-fold predictions.
 
     A prediction averages all members in the Hilbert space and reads them by that law.
-    `presets.QUICK` is one network without steps 1, 2, 4 and 5, and many times faster to fit. The
-    paper's recipes are in `nkcme.presets` too.
+    `presets.QUICK` is one network without steps 1, 2, 4 and 5; `presets` has the paper's recipes.
 
     Parameters
     ----------
