@@ -33,6 +33,7 @@ def small_recipe(
         networks=(networks,),
         boosting=BoostingRecipe(n_trees=n_trees),
         forest=ForestRecipe(n_trees=2, most_leaves=50, least_weight=0.0),
+        hopeless_ratio=0.0,  # few trees and steps say nothing
     )
     rule = StepRule(steps, 1, steps, steps)
     embedding = EmbeddingRecipe(

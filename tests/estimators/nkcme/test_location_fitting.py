@@ -185,7 +185,7 @@ def test_trees_that_add_nothing_are_left_out(hopeless_ratio, rng):
 def test_trees_that_add_something_are_kept(rng):
     """Jumps, which trees learn at once."""
     x = rng.normal(size=(300, 2))
-    recipe = small_recipe(network_steps=100).location
+    recipe = replace(small_recipe(network_steps=100).location, hopeless_ratio=0.6)
     assert "base00" in location_fit(x, np.sign(x[:, 0]) + (x[:, 1] > 1), recipe).model.bases
 
 

@@ -172,7 +172,8 @@ class _OtherBases:
 
     def are_hopeless(self, networks: Sequence[np.ndarray]) -> bool:
         """Whether the first trees show that trees would add nothing to networks with these
-        out-of-fold predictions, on any data set."""
+        out-of-fold predictions. All data sets decide together, because the networks of their
+        weights train as one program, with one number of inputs."""
         first = self._first_trees if self.may_leave_out and self.regressors else []
         return bool(first) and all(
             self._adds_nothing(i, *pair) for i, pair in enumerate(zip(networks, first, strict=True))
