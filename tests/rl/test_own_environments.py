@@ -99,7 +99,9 @@ def test_any_environment_is_made(module, given, name, by_name):
 
 
 @pytest.mark.parametrize(
-    "given", [limited_walk, limited_walk(), vector_of_walks, vector_of_walks()], ids=str
+    "given",
+    [limited_walk, limited_walk(), vector_of_walks, vector_of_walks()],
+    ids=["function", "environment", "function-of-vectors", "vectors"],
 )
 def test_agents_learn_in_an_environment_of_ones_own(given):
     """From each state it is best to go on; the values of the last two states are 1 and gamma."""
