@@ -50,6 +50,7 @@ SHARED = (
     "estimators.closed_form",
     "estimators.fingerprint",
     "estimators.gradient_trained",
+    "estimators.predicting_on_cores",
     "estimators.predictions",
     "estimators.registry",
     "estimators.replica_training",

@@ -46,8 +46,12 @@ def assert_same(path, X, rows=None):
         return
     discrete = full.predict_dist(X[:1]).point_masses()[0].size > 0
     quantiles = light.predict_quantiles(rows, LEVELS), full.predict_quantiles(X, LEVELS)
-    if discrete:  # rounding may move a level over a jump
-        assert np.mean(np.abs(quantiles[0] - quantiles[1]) > 1e-5 * unit) < 0.02
+    if discrete:
+        # Where the density is low a quantile says little of the probability; and rounding may move
+        # a level over a jump.
+        shares = [np.stack([wanted.cdf(q) for q in of_model.T]) for of_model in quantiles]
+        apart = np.abs(quantiles[0] - quantiles[1]).T > 1e-5 * unit
+        assert np.mean(apart & (np.abs(shares[0] - shares[1]) > 1e-5)) < 0.01
     else:
         close(*quantiles)
         close(*samples)
@@ -172,7 +176,7 @@ def test_damaged_components_are_refused(tmp_path):
 
 
 def test_many_rows_on_several_threads(tmp_path, monkeypatch):
-    monkeypatch.setattr("nkcme.runtime.model.available_cores", lambda: 2)
-    monkeypatch.setattr("nkcme.runtime.model._BLOCK_ROWS", 16)
+    monkeypatch.setattr("nkcme.estimators.predicting_on_cores.available_cores", lambda: 2)
+    monkeypatch.setattr("nkcme.estimators.predicting_on_cores.BLOCK_ROWS", 16)
     X = pd.read_csv(MODELS / "X.csv")
     assert_same(MODELS / "nkcme-auto", X)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
 
 from nkcme.distributions.base import Distribution
-from nkcme.distributions.blocks import map_rows, row_slices
 from nkcme.errors import NkcmeError
+from nkcme.estimators.predicting_on_cores import map_rows_on_cores
 from nkcme.estimators.predictions import PredictionMethods
 from nkcme.runtime.rows import read_rows
 from nkcme.tables.column_encoding import UnknownCategories
 from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.target import TargetScaler
-from nkcme.training.cores import available_cores
-
-#: Rows that are predicted together; larger blocks leave the cache of a core.
-_BLOCK_ROWS = 2048
 
 
 class Predictor(Protocol):
@@ -96,18 +91,7 @@ class RuntimeModel(PredictionMethods):
     ) -> np.ndarray:
         """Predict blocks of rows, on all cores where there are many."""
         x = self._encode(X)
-        n_threads = min(available_cores(), len(x) // _BLOCK_ROWS)
-        if n_threads < 2:
-            return map_rows(
-                lambda own: ask(self._distribution(own)), x, block_rows=_BLOCK_ROWS, axis=axis
-            )
-        from threadpoolctl import threadpool_limits  # only here, where its import does not matter
-
-        blocks = row_slices(len(x), _BLOCK_ROWS)
-        # Each thread has a core of its own: matrix products must not start more.
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as threads:
-            answers = threads.map(lambda rows: ask(self._distribution(x[rows])), blocks)
-            return np.concatenate(list(answers), axis=axis)
+        return map_rows_on_cores(lambda own: ask(self._distribution(own)), x, axis=axis)
 
     def _distribution(self, x: np.ndarray) -> Distribution:
         return self._predictor.distribution(x)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from nkcme.distributions.base import Distribution
 from nkcme.distributions.blocks import row_slices
 from nkcme.distributions.embedding import Embedding
 from nkcme.estimators.nkcme.ensemble import Ensemble
@@ -13,6 +15,7 @@ from nkcme.estimators.nkcme.files import StoredEstimator
 from nkcme.estimators.nkcme.fitted_model import FittedModel
 from nkcme.estimators.nkcme.law import reading_of
 from nkcme.estimators.nkcme.uncertainty import Uncertainty
+from nkcme.estimators.predicting_on_cores import map_rows_on_cores
 
 #: Rows whose uncertainty is computed together: every member gives weights for them.
 _ROWS = 1 << 12
@@ -49,6 +52,13 @@ class PredictingEstimator(StoredEstimator):
         blocks = [fitted.uncertainty(x[rows]) for rows in row_slices(len(x), _ROWS)]
         aleatoric, epistemic = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         return Uncertainty(aleatoric[:, 0] if self.y_ndim_ == 1 else aleatoric, epistemic)
+
+    def _stream(
+        self, X: Any, ask: Callable[[Distribution], np.ndarray], axis: int = 0
+    ) -> np.ndarray:
+        """Predict blocks of rows, on all cores where there are many."""
+        x = self._encode(X)
+        return map_rows_on_cores(lambda own: ask(self._distribution(own)), x, axis=axis)
 
     def _distribution(self, x: np.ndarray) -> Embedding:
         return self._fitted.distribution(x)
