@@ -50,7 +50,8 @@ def assert_same(path, X, rows=None):
         # Where the density is low a quantile says little of the probability; and rounding may move
         # a level over a jump.
         shares = [np.stack([wanted.cdf(q) for q in of_model.T]) for of_model in quantiles]
-        apart = np.abs(quantiles[0] - quantiles[1]).T > 1e-5 * unit
+        difference = np.abs(quantiles[0] - quantiles[1]).T
+        apart = difference > 1e-5 * unit
         assert np.mean(apart & (np.abs(shares[0] - shares[1]) > 1e-5)) < 0.01
     else:
         close(*quantiles)
