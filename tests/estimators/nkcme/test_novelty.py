@@ -10,7 +10,7 @@ from nkcme import NKCME, load
 from nkcme.errors import ModelFileError
 from nkcme.estimators.nkcme.ensemble import Ensemble
 from nkcme.estimators.nkcme.fitted_model import member_spread
-from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
+from nkcme.estimators.nkcme.law_recipe import LawRecipe, NoveltyRecipe
 from nkcme.estimators.nkcme.novelty import Novelty
 from nkcme.estimators.training_data import Encoded
 from nkcme.tables.target import TargetScaler
@@ -111,3 +111,22 @@ def test_new_rows_like_the_training_rows_are_rarely_widened(rng):
     encoded = model.fit(x[:400], y[:400])._encode(x[400:])
     spread = member_spread(Ensemble(model.model_), model.center_.at(encoded), encoded)
     assert np.mean(spread > model.law_.novelty.usual_spread) < 0.03
+
+
+def test_distances_of_later_rows_are_usual_where_rows_are_in_time(rng):
+    """Later rows are beyond the training rows: those that a law is learned from, and new ones."""
+    x = rng.normal(size=(300, 2))
+    data = training_data(x, 2 * x[:, 0])
+    novelty = Novelty.learn(data, np.zeros(300), NoveltyRecipe(), located=True)
+    later = (data.x + 5.0).astype(np.float32)
+    known = novelty.knowing(later, NoveltyRecipe())
+    assert (novelty.variance(later, np.zeros(300)) > 0).all()
+    assert np.mean(known.variance(later, np.zeros(300)) > 0) < 0.02
+    assert known.knowing(data.x, NoveltyRecipe()).usual_distance == known.usual_distance
+
+
+@pytest.mark.parametrize(
+    ("n", "by_time", "expected"), [(1000, True, 200), (1000, False, 0), (150, True, 0)]
+)
+def test_the_last_rows_are_held_out_where_rows_are_in_time(n, by_time, expected):
+    assert LawRecipe().n_held_out(n, by_time=by_time) == expected

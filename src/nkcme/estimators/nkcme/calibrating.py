@@ -231,7 +231,11 @@ def _novelty(fit: EnsembleFit, held_out: Encoded | None, recipe: LawRecipe) -> N
         # Members agree more on rows that most of them were trained on than on new ones.
         of_new = fit.out_of_fold_spread()[chosen]
         spread *= max(of_new.mean() / max(spread.mean(), 1e-30), 1.0)
-    return Novelty.learn(some, spread, recipe.novelty, located=location is not None)
+    learned = Novelty.learn(some, spread, recipe.novelty, located=location is not None)
+    if held_out is None or not data.by_time:
+        return learned
+    # Later rows are beyond the training rows, as those that the law was learned from.
+    return learned.knowing(held_out.x, recipe.novelty)
 
 
 def _spread_at(fit: EnsembleFit, x: np.ndarray) -> np.ndarray:

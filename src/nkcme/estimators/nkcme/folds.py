@@ -109,7 +109,7 @@ class Folds(NamedTuple):
 
 def hold_out(data: Encoded, recipe: LawRecipe) -> tuple[Encoded, Encoded | None]:
     """The rows to train on, and those held out from all training; None for small tables."""
-    n = recipe.n_held_out(len(data.x))
+    n = recipe.n_held_out(len(data.x), by_time=data.by_time)
     if not n:
         return data, None
     rng = np.random.default_rng([data.seed, n])

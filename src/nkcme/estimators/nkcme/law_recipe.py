@@ -98,6 +98,13 @@ class LawRecipe(Constants):
     )
     held_out_share: float = constant(0.1, "The share of rows held out.", TABLES)
     most_held_out: int = constant(5000, "5,000 rows calibrate 90 % intervals to 0.4 %.", NOTHING)
+    share_by_time: float = constant(
+        0.2,
+        "The share, of the last rows, where folds are blocks of time: out-of-fold rows have later "
+        "rows among their training rows, and new rows have none.",
+        NOTHING,
+    )
+    least_rows_by_time: int = constant(200, "Rows from which these are held out.", NOTHING)
     prior_shares: tuple[float, ...] = constant(
         (0.0001, 0.001, 0.003, 0.01, 0.03),
         "Candidates for the share of the average prediction in each; the best is used.",
@@ -130,8 +137,11 @@ class LawRecipe(Constants):
 
     novelty: NoveltyRecipe = constant(NoveltyRecipe(), "See `NoveltyRecipe`.", TABLES)
 
-    def n_held_out(self, n_rows: int) -> int:
-        """How many rows of a table are held out from all training."""
+    def n_held_out(self, n_rows: int, *, by_time: bool = False) -> int:
+        """How many rows of a table are held out from all training; ``by_time`` for rows that are
+        predicted from earlier ones."""
+        if by_time and n_rows >= self.least_rows_by_time:
+            return int(self.share_by_time * n_rows)
         if n_rows < self.held_out_from:
             return 0
         return int(min(self.held_out_share * n_rows, self.most_held_out))

@@ -87,6 +87,11 @@ class Novelty(NamedTuple):
             recipe.variogram_factor if located else recipe.variogram_factor_fixed,
         )
 
+    def knowing(self, x: np.ndarray, recipe: NoveltyRecipe) -> Novelty:
+        """The same where distances such as those of these rows are usual."""
+        usual = float(np.quantile(_nearest(x, self.centers), recipe.usual))
+        return self._replace(usual_distance=max(usual, self.usual_distance))
+
     def distance(self, x: np.ndarray) -> np.ndarray:
         """The distance (n,) of rows from the training rows, in units of the usual one."""
         return _nearest(x, self.centers) / max(self.usual_distance, 1e-12)
