@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-import scoringrules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -17,6 +16,7 @@ from nkcme.distributions.embedding import Embedding, summing_to_one
 from nkcme.distributions.readings import Measure
 from nkcme.errors import NkcmeError
 from nkcme.kernels import KERNELS
+from support.known_scores import mixture_crps
 from support.predicted_distributions import ATOMS, PLANE_ATOMS, ROWS, plane_embedding, weights
 from support.predicted_distributions import embedding as make
 from support.quadrature import line, plane
@@ -187,7 +187,7 @@ def test_the_mode_is_the_highest_point_also_of_a_narrow_kernel(reading):
 def test_crps_of_a_gaussian_mixture_is_the_known_formula(bandwidth):
     dist = make(units="shared units", bandwidth=bandwidth)
     y = np.array([4.0, 10.5, 30.0])
-    known = scoringrules.crps_mixnorm(
+    known = mixture_crps(
         y,
         np.tile(10.0 + 3.0 * ATOMS, (ROWS, 1)),
         np.full((ROWS, len(ATOMS)), 3.0 * bandwidth),
