@@ -57,12 +57,12 @@ def test_the_papers_bandwidth_does_not_vanish_where_values_repeat_on_atoms():
     x = np.linspace(-1, 1, 64)[:, None]
     y = np.sign(x[:, 0] + 1e-9)
     model = NKCME(**presets.PAPER_TOY | {"hidden": (16,), "learning_rate": 0.02, "epochs": 3000})
-    model.set_params(random_state=0).fit(x, y)
+    model.set_params(random_state=1).fit(x, y)
     spacing = 2 / 99
     assert 1 < model.bandwidth_ / (DEFAULT.embedding.least_bandwidth * spacing) < 1.5
     assert np.isfinite(model.history_["loss"]).all()
     away = np.abs(x[:, 0]) > 0.1  # from the jump
-    np.testing.assert_allclose(model.predict(x)[away], y[away], atol=0.35)
+    np.testing.assert_allclose(model.predict(x)[away], y[away], atol=0.2)
 
 
 def test_fits_together_and_alone_agree():

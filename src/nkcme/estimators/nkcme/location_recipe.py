@@ -227,11 +227,11 @@ class LocationRecipe(Constants):
     hopeless_ratio: float = constant(
         0.6,
         "Trees are left out where networks have an error below this many times that of the first "
-        "trees, which further trees seldom halve,",
-        TABLES,
+        "trees,",
+        NOTHING,
     )
     hopeless_gain: float = constant(
-        0.005, "and a stack with the first trees lowers it by less than this share.", TABLES
+        0.005, "and a stack with the first trees lowers it by less than this share.", NOTHING
     )
     least_bias_share: float = constant(
         0.05, "The share of the squared error that more members never remove.", NOTHING
