@@ -76,27 +76,19 @@ def padded_width(n_columns: int) -> int:
 _FEW, _SOME, _MANY = 64, 512, 8192
 
 
-def map_blocks(
-    f: Callable[..., Any], *arrays: np.ndarray, axis: int = 0, out_axis: int | None = None
-) -> np.ndarray:
-    """Return ``f(*arrays)``, computed in blocks of rows that have few sizes.
+def map_blocks(f: Callable[[np.ndarray], Any], array: np.ndarray) -> np.ndarray:
+    """Return ``f(array)``, computed in blocks of rows that have few sizes.
 
     Programs compiled for these sizes serve any number of rows. The last block is padded, with its
-    last row. Rows are along ``axis``, and along ``out_axis`` of the result if that differs.
+    last row.
     """
-    out_axis = axis if out_axis is None else out_axis
     found: list[np.ndarray] = []
-    n_rows, first = arrays[0].shape[axis], 0
+    n_rows, first = len(array), 0
     while first < n_rows or not found:
         rest = n_rows - first
         size = _FEW if n_rows <= _FEW else _SOME if rest < _MANY else _MANY
-        rows = (_rows(array, first, size, axis) for array in arrays)
         fill: Literal["zero", "last"] = "last" if rest else "zero"
-        values = np.asarray(f(*(pad_to(own, size, axis=axis, fill=fill) for own in rows)))
-        found.append(_rows(values, 0, min(rest, size), out_axis))
+        values = np.asarray(f(pad_to(array[first : first + size], size, fill=fill)))
+        found.append(values[: min(rest, size)])
         first += size
-    return found[0] if len(found) == 1 else np.concatenate(found, axis=out_axis)
-
-
-def _rows(array: np.ndarray, first: int, n: int, axis: int) -> np.ndarray:
-    return array[(slice(None),) * axis + (slice(first, first + n),)]
+    return found[0] if len(found) == 1 else np.concatenate(found)
