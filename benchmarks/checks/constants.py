@@ -37,6 +37,10 @@ def _boosting(**values: Any) -> Change:
     return change
 
 
+def _location(**values: Any) -> Change:
+    return lambda recipe: replace(recipe, location=replace(recipe.location, **values))
+
+
 def _networks(**values: Any) -> Change:
     def change(recipe: Recipe) -> Recipe:
         networks = tuple(replace(one, **values) for one in recipe.location.networks)
@@ -75,6 +79,8 @@ VARIANTS: dict[str, Change] = {
     "boosting.min_samples_leaf 15": _boosting(min_samples_leaf=15),
     "boosting.l2 0.1": _boosting(l2=0.1),
     "boosting.l2 10": _boosting(l2=10.0),
+    "location.hopeless_ratio 0": _location(hopeless_ratio=0.0),
+    "location.hopeless_ratio 0.4": _location(hopeless_ratio=0.4),
     "n_folds 10": _recipe(n_folds=10),
     "n_repeats 1": _recipe(n_repeats=1),
     "n_repeats 3": _recipe(n_repeats=3),

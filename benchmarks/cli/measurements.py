@@ -25,6 +25,7 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands of this module to the command line."""
     for name, command, example in (
         ("speed", speed, "speed --repeats 3"),
+        ("step-speed", step_speed, "step-speed --repeats 3"),
         ("rl-speed", rl_speed, "rl-speed --whole"),
         ("runtime-speed", runtime_speed, "runtime-speed --rows 100000"),
         ("start-speed", start_speed, "start-speed --before ../nkcme-before"),
@@ -48,6 +49,17 @@ def speed(repeats: Repeats = 5, out: Out = _OUT) -> None:
     scores. Takes several minutes. Writes speed-DEVICE.json.
     """
     from benchmarks.speed.training import main
+
+    main(repeats, out)
+
+
+def step_speed(repeats: Repeats = 3, out: Out = _OUT) -> None:
+    """Measure a training step by the options of the compiler.
+
+    Each variant trains ten seeds of the paper's recipe in a new process. Takes several minutes.
+    Writes step-speed-DEVICE.json.
+    """
+    from benchmarks.speed.steps import main
 
     main(repeats, out)
 

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
+from nkcme.estimators.nkcme import location_networks
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.location_networks import fit_networks
 from nkcme.estimators.replica_training import Run
+from nkcme.training.optimizers import FALLING, Descent
 from support.nkcme_models import encoded
 from support.tiny_estimators import small_recipe
 
@@ -62,3 +65,16 @@ def test_refining_never_makes_a_data_set_worse(exact, rng):
     after = fitted([exact, noise], precise=1.0)
     assert after[0] < 0.9 * before[0]
     assert after[1] <= before[1]
+
+
+def test_refining_multiplies_with_all_bits_of_a_float():
+    """A GPU has ten bits by default, in the products of the gradient as well."""
+    training = location_networks._Training(3, 1, (4,), Descent(1e-3, 0.0, 0.99, FALLING, 0), 0.0)
+    (objective,) = location_networks._refining_task(training).objectives
+    model = location_networks._init(3, 1, (4,), jax.random.key(0), None)
+    batch = np.ones((5, 3), np.float32), np.ones((5, 1), np.float32)
+    with jax.default_matmul_precision("default"):  # the suite has the highest
+        gradient = jax.make_jaxpr(jax.grad(lambda own: objective.loss(own, batch, None)))(model)
+    products = str(gradient).split("dot_general[")[1:]
+    assert len(products) >= 4
+    assert all("HIGHEST" in product[:300] for product in products)

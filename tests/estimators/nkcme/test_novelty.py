@@ -11,7 +11,7 @@ from nkcme.errors import ModelFileError
 from nkcme.estimators.nkcme.ensemble import Ensemble
 from nkcme.estimators.nkcme.fitted_model import member_spread
 from nkcme.estimators.nkcme.law_recipe import LawRecipe, NoveltyRecipe
-from nkcme.estimators.nkcme.novelty import Novelty
+from nkcme.estimators.nkcme.novelty import Novelty, bounds_of
 from nkcme.estimators.training_data import Encoded
 from nkcme.tables.target import TargetScaler
 from support.tiny_estimators import small_recipe
@@ -30,11 +30,15 @@ def training_data(x, y):
     return Encoded(*columns, None, None, len(x), 0, scaler)
 
 
+def learn(data, spread):
+    return Novelty.learn(data, spread, RECIPE, located=True, bounds=bounds_of(data.x))
+
+
 @pytest.fixture
 def line(rng):
     """y = 2 x for x in a square, the second input without effect: a variogram of E (2 dx)^2 / 2."""
     x = rng.uniform(-1, 1, (2000, 2))
-    return Novelty.learn(training_data(x, 2.0 * x[:, 0]), np.full(2000, 0.5), RECIPE, located=True)
+    return learn(training_data(x, 2.0 * x[:, 0]), np.full(2000, 0.5))
 
 
 def test_the_variogram_is_half_the_mean_squared_difference_of_y(line):
@@ -62,6 +66,24 @@ def test_members_that_are_unusually_far_apart_widen_by_their_excess(line):
     np.testing.assert_allclose(
         line.variance(x, np.array([0.5, 0.8])), [0.0, RECIPE.spread_factor * 0.3]
     )
+
+
+def test_beyond_the_range_of_an_input_the_square_of_what_the_mean_changes_inside_is_added(line):
+    """For the mean 3 x the change over a way h is 3 h, whichever side; from one input to the other
+    nothing is mixed, and a way longer than the range ends at its other side."""
+    low, high = line.bounds[:, 0]
+    x = np.array([[0.5, 0.5], [high + 0.5, 0.2], [low - 0.25, 0.2], [high + 9.0, 0.0], [0.0, 7.0]])
+    ways = np.array([0.0, 0.5, 0.25, high - low, 0.0])
+    added = line.extrapolated(x.astype(np.float32), lambda rows: 3.0 * rows[:, 0])
+    np.testing.assert_allclose(added, RECIPE.change_factor * np.square(3.0 * ways), rtol=1e-5)
+    assert line.extrapolated(x[:1].astype(np.float32), lambda rows: 1 / 0) == 0.0  # nothing asked
+
+
+def test_a_file_of_an_earlier_version_has_no_ranges(line):
+    config, arrays = line.to_config(), line.to_arrays()
+    del config["change_factor"], arrays["bounds"]
+    earlier = Novelty.from_file(config, arrays, 2)
+    assert earlier.extrapolated(np.full((1, 2), 9.0), lambda rows: 1 / 0) == 0.0
 
 
 @pytest.mark.parametrize("center", ["none", "mean"])
@@ -93,6 +115,8 @@ def test_intervals_are_wider_outside_the_training_rows_and_survive_a_file(center
         ("centers", np.zeros((3, 5))),
         ("variogram", np.arange(21.0)[::-1]),
         ("distances", np.arange(20.0)),
+        ("change_factor", -1.0),
+        ("bounds", np.array([[1.0, 0.0], [0.0, 1.0]])),
     ],
 )
 def test_a_damaged_description_is_refused(line, name, value):
@@ -117,12 +141,13 @@ def test_distances_of_later_rows_are_usual_where_rows_are_in_time(rng):
     """Later rows are beyond the training rows: those that a law is learned from, and new ones."""
     x = rng.normal(size=(300, 2))
     data = training_data(x, 2 * x[:, 0])
-    novelty = Novelty.learn(data, np.zeros(300), NoveltyRecipe(), located=True)
+    novelty = learn(data, np.zeros(300))
     later = (data.x + 5.0).astype(np.float32)
     known = novelty.knowing(later, NoveltyRecipe())
     assert (novelty.variance(later, np.zeros(300)) > 0).all()
     assert np.mean(known.variance(later, np.zeros(300)) > 0) < 0.02
     assert known.knowing(data.x, NoveltyRecipe()).usual_distance == known.usual_distance
+    np.testing.assert_array_equal(known.bounds, bounds_of(np.concatenate([data.x, later])))
 
 
 @pytest.mark.parametrize(

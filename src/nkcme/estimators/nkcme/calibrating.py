@@ -27,7 +27,7 @@ from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit
 from nkcme.estimators.nkcme.fitted_model import member_spread
 from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.law_recipe import LawRecipe
-from nkcme.estimators.nkcme.novelty import Novelty
+from nkcme.estimators.nkcme.novelty import Novelty, bounds_of
 from nkcme.estimators.training_data import Encoded
 
 #: Rows by which the shape of a law is chosen; more hardly change the choice.
@@ -231,7 +231,9 @@ def _novelty(fit: EnsembleFit, held_out: Encoded | None, recipe: LawRecipe) -> N
         # Members agree more on rows that most of them were trained on than on new ones.
         of_new = fit.out_of_fold_spread()[chosen]
         spread *= max(of_new.mean() / max(spread.mean(), 1e-30), 1.0)
-    learned = Novelty.learn(some, spread, recipe.novelty, located=location is not None)
+    learned = Novelty.learn(
+        some, spread, recipe.novelty, located=location is not None, bounds=bounds_of(data.x)
+    )
     if held_out is None or not data.by_time:
         return learned
     # Later rows are beyond the training rows, as those that the law was learned from.

@@ -104,8 +104,16 @@ class FittedModel(NamedTuple):
         """The root of what is added to the variance of y, or of its transform, for new rows."""
         if self.law.novelty is None or self.reading != LAW:
             return 0.0
-        spread = member_spread(self.ensemble, location, x)
-        return self.scaler.scale[0] * np.sqrt(self.law.novelty.variance(x, spread))
+        novelty, spread = self.law.novelty, member_spread(self.ensemble, location, x)
+        variance = novelty.variance(x, spread) + novelty.extrapolated(x, self._mean)
+        return self.scaler.scale[0] * np.sqrt(variance)
+
+    def _mean(self, x: np.ndarray) -> np.ndarray:
+        """The mean (n,) of standardised y, by location model or weights."""
+        if self.location is not None:
+            return self.location.at(x).mean[:, 0]
+        weights = summing_to_one(self.ensemble.weights(x))
+        return weights @ self.ensemble.atoms[:, 0]
 
     def _weights(self, weights: np.ndarray) -> np.ndarray:
         """The weights (n, m) of the law for those of the ensemble."""

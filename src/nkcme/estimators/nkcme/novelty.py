@@ -1,17 +1,20 @@
 """How new a row is, and by how much the distribution of its y is widened for that.
 
-Far from the training rows the members of an ensemble were never tested. Two things show how wrong
+Far from the training rows the members of an ensemble were never tested. Three things show how wrong
 their mean can be there, in units of the variance of y:
 
 - how far the members are apart, beyond what is usual among the training rows;
 - how much y differs between training rows that are as far apart as the new row is from the nearest
-  of them: the variogram of geostatistics, half the mean squared difference at a distance.
+  of them: the variogram of geostatistics, half the mean squared difference at a distance;
+- how much the predicted mean changes inside the range of an input, over as long a way as the row is
+  beyond it. With several inputs, one that is beyond its range hardly changes the distance.
 
-Where neither exceeds what is usual, nothing is widened.
+Where none exceeds what is usual, nothing is widened.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -43,6 +46,10 @@ class Novelty(NamedTuple):
         Distance and variance between members that few rows like the training rows exceed.
     spread_factor, variogram_factor : float
         How much an excess counts.
+    bounds : array (2, p) or None
+        The least and the largest value of each input; None in models of earlier versions.
+    change_factor : float
+        How much the square of a change of the mean counts.
     """
 
     centers: np.ndarray
@@ -52,13 +59,22 @@ class Novelty(NamedTuple):
     usual_spread: float
     spread_factor: float
     variogram_factor: float
+    bounds: np.ndarray | None = None
+    change_factor: float = 0.0
 
     @classmethod
     def learn(
-        cls, data: Encoded, spread: np.ndarray, recipe: NoveltyRecipe, *, located: bool
+        cls,
+        data: Encoded,
+        spread: np.ndarray,
+        recipe: NoveltyRecipe,
+        *,
+        located: bool,
+        bounds: np.ndarray,
     ) -> Novelty:
         """From training rows with one output, and the variance between members at rows that are
-        new to them; ``located`` says whether there is a location model."""
+        new to them; ``located`` says whether there is a location model, and ``bounds`` (2, p) are
+        those of the inputs of all training rows."""
         from sklearn.cluster import KMeans  # predictions do not need it
         from sklearn.isotonic import IsotonicRegression
 
@@ -85,12 +101,17 @@ class Novelty(NamedTuple):
             float(np.quantile(spread, recipe.usual)),
             recipe.spread_factor,
             recipe.variogram_factor if located else recipe.variogram_factor_fixed,
+            bounds,
+            recipe.change_factor,
         )
 
     def knowing(self, x: np.ndarray, recipe: NoveltyRecipe) -> Novelty:
-        """The same where distances such as those of these rows are usual."""
+        """The same where distances and values such as those of these rows are usual."""
         usual = float(np.quantile(_nearest(x, self.centers), recipe.usual))
-        return self._replace(usual_distance=max(usual, self.usual_distance))
+        known = self._replace(usual_distance=max(usual, self.usual_distance))
+        if known.bounds is None:
+            return known
+        return known._replace(bounds=bounds_of(np.concatenate([known.bounds, x])))
 
     def distance(self, x: np.ndarray) -> np.ndarray:
         """The distance (n,) of rows from the training rows, in units of the usual one."""
@@ -104,22 +125,50 @@ class Novelty(NamedTuple):
         excess = np.maximum(spread - self.usual_spread, 0.0)
         return self.spread_factor * excess + self.variogram_factor * beyond
 
+    def extrapolated(
+        self, x: np.ndarray, mean: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray | float:
+        """What is added, likewise, at rows (n, p) with an input beyond its range; ``mean`` predicts
+        the mean (n,) of standardised y at rows.
+
+        A prediction that goes on beyond the nearest point within all ranges may be wrong by as much
+        as it changes over the same way back inside.
+        """
+        if self.bounds is None:
+            return 0.0
+        nearest = np.clip(x, *self.bounds)
+        new = (nearest != x).any(axis=1)
+        if not new.any():
+            return 0.0
+        at = nearest[new]
+        back = np.clip(2.0 * at - x[new], *self.bounds)
+        added = np.zeros(len(x))
+        added[new] = self.change_factor * np.square(mean(at) - mean(back))
+        return added
+
     def to_config(self) -> dict[str, float]:
         """The single numbers, for a model file."""
         return {name: float(getattr(self, name)) for name in _NUMBERS}
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The arrays, for a model file."""
-        return {name: getattr(self, name) for name in _ARRAYS}
+        names = _ARRAYS if self.bounds is None else (*_ARRAYS, _BOUNDS)
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_file(cls, config: Any, arrays: dict[str, np.ndarray], n_in: int) -> Novelty:
         """From an untrusted file, for ``n_in`` encoded inputs."""
-        numbers = {name: float(config[name]) for name in _NUMBERS}
+        of_change = {"change_factor": 0.0, **config}  # earlier versions have none
+        numbers = {name: float(of_change[name]) for name in _NUMBERS}
         if not all(np.isfinite(value) and value >= 0 for value in numbers.values()):
             raise ModelFileError("what is usual in the model file is negative or not finite")
-        if set(arrays) != set(_ARRAYS):
+        if set(arrays) - {_BOUNDS} != set(_ARRAYS):
             raise ModelFileError(f"the novelty of the model file must have {', '.join(_ARRAYS)}")
+        bounds = arrays.get(_BOUNDS)
+        if bounds is not None:
+            need_array(arrays, _BOUNDS, (2, n_in))
+            if np.any(bounds[0] > bounds[1]):
+                raise ModelFileError("the ranges of inputs in the model file are empty")
         need_array(arrays, "centers", (len(arrays["centers"]), n_in))
         n_points = len(np.atleast_1d(arrays["distances"]))
         for name in ("distances", "variogram"):
@@ -127,7 +176,7 @@ class Novelty(NamedTuple):
             if np.any(np.diff(arrays[name]) < 0) or not n_points:
                 raise ModelFileError(f"the {name} in the model file do not rise")
         centers, distances, variogram = (arrays[name] for name in _ARRAYS)
-        return cls(centers, distances, variogram, **numbers)
+        return cls(centers, distances, variogram, bounds=bounds, **numbers)
 
     def _at(self, distance: np.ndarray) -> np.ndarray:
         """The variogram, which grows in proportion to the distance beyond its last point."""
@@ -137,7 +186,13 @@ class Novelty(NamedTuple):
 
 #: The fields, by how a model file holds them.
 _ARRAYS = ("centers", "distances", "variogram")
-_NUMBERS = ("usual_distance", "usual_spread", "spread_factor", "variogram_factor")
+_BOUNDS = "bounds"
+_NUMBERS = ("usual_distance", "usual_spread", "spread_factor", "variogram_factor", "change_factor")
+
+
+def bounds_of(x: np.ndarray) -> np.ndarray:
+    """The least and the largest value (2, p) of each input."""
+    return np.stack([x.min(axis=0), x.max(axis=0)])
 
 
 def _nearest(x: np.ndarray, centers: np.ndarray) -> np.ndarray:
