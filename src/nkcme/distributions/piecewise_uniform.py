@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,13 @@ class PiecewiseUniform(RowLaw):
         j, n = _last_below(self.edges, y, inclusive), self.edges.shape[1]
         value = self._interpolated(y, clipped(j, 0, n - 2))
         # Few points are beyond the edges.
-        rows, columns = np.nonzero(j < 0)
-        value[rows, columns] = self._mass_below(rows, y[rows, columns])
-        rows, columns = np.nonzero(j == n - 1)
-        value[rows, columns] = 1.0 - self._mass_above(rows, y[rows, columns])
+        below, above = j < 0, j == n - 1
+        if below.any():
+            rows, columns = np.nonzero(below)
+            value[rows, columns] = self._mass_below(rows, y[rows, columns])
+        if above.any():
+            rows, columns = np.nonzero(above)
+            value[rows, columns] = 1.0 - self._mass_above(rows, y[rows, columns])
         return value
 
     def probability_between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -91,8 +95,7 @@ class PiecewiseUniform(RowLaw):
         n = self.edges.shape[1]
         j = clipped(_last_below(self.edges, points, True), 0, n - 2)
         # On the last edge the density is that of the bin before it.
-        left, right = _beside(self.edges, j)
-        low, high = _beside(self.below, j)
+        left, right, low, high = self._bins(j)
         width, mass = right - left, high - low
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value = np.where(width > 0, np.log(mass) - np.log(width), -np.inf)
@@ -108,11 +111,8 @@ class PiecewiseUniform(RowLaw):
     def quantiles(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows, m)."""
         j = clipped(_last_below(self.below, q, False), 0, self.edges.shape[1] - 2)
-        left, right = _beside(self.edges, j)
-        low, high = _beside(self.below, j)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(high > low, (q - low) / (high - low), 0.0)
-        value = np.minimum(left + clipped(share, 0.0, 1.0) * (right - left), right)
+        left, right, low, high = self._bins(j)
+        value = np.minimum(left + _share(q, low, high) * (right - left), right)
         if self.lower is not None:
             mass = self.lower.mass[:, None]
             beyond = q < mass
@@ -134,16 +134,18 @@ class PiecewiseUniform(RowLaw):
 
         R is linear between its levels, and F between its edges: so is R(F) between both.
         """
-        levels = np.linspace(0.0, 1.0, len(values))
-        inner = np.broadcast_to(levels[1:-1], (self.n_rows, len(levels) - 2))
-        below = np.sort(np.concatenate([self.below, inner], axis=1), axis=1)
+        levels, n_edges = _even_levels(len(values)), self.edges.shape[1]
+        below = np.empty((self.n_rows, n_edges + len(levels) - 2))
+        below[:, :n_edges] = self.below
+        below[:, n_edges:] = levels[1:-1]
+        below.sort(axis=1)
         mapped = np.interp(below, levels, np.minimum(values, 1.0))
         return PiecewiseUniform(self.quantiles(below), mapped)
 
     def widened(self, added_std: np.ndarray) -> PiecewiseUniform:
         """The law stretched around its mean, so that its variance grows by the square of this
         (n_rows,)."""
-        mean, factor = self._mean()[:, 0], self.stretch(added_std)
+        mean, factor = self._mean_and_std[0], self.stretch(added_std)
         edges = mean[:, None] + factor[:, None] * (self.edges - mean[:, None])
         # Rows that are not stretched keep their edges to the last bit.
         edges = np.where(factor[:, None] > 1.0, edges, self.edges)
@@ -155,7 +157,7 @@ class PiecewiseUniform(RowLaw):
 
     def stretch(self, added_std: np.ndarray) -> np.ndarray:
         """The factor (n_rows,) by which the standard deviation is to grow."""
-        std = self._mean_and_std()[1]
+        std = self._mean_and_std[1]
         # Where there is next to no width, there is nothing to stretch.
         relative = np.divide(added_std, std, out=np.zeros_like(std), where=std > 1e-6 * added_std)
         return np.hypot(1.0, relative)
@@ -163,28 +165,37 @@ class PiecewiseUniform(RowLaw):
     # --- moments, samples and scores --------------------------------------------------------------
 
     def _mean(self) -> np.ndarray:
-        return self._mean_and_std()[0][:, None]
+        return self._mean_and_std[0][:, None]
 
     def _std(self) -> np.ndarray:
-        return self._mean_and_std()[1][:, None]
+        return self._mean_and_std[1][:, None]
 
+    @cached_property
     def _mean_and_std(self) -> tuple[np.ndarray, np.ndarray]:
         # Around a point inside, in units of the largest distance from it: far from zero squares
         # would cancel, and in units of 1e200 they would be infinite.
-        half = np.minimum((self.below < 0.5).sum(axis=1), self.edges.shape[1] - 1)
-        origin = self.edges[np.arange(self.n_rows), half][:, None]
-        unit = np.abs(self.edges - origin).max(axis=1, keepdims=True)
-        unit = np.where(unit > 0, unit, 1.0)
-        edges, mass = (self.edges - origin) / unit, self.below[:, 1:] - self.below[:, :-1]
+        half = np.minimum(np.count_nonzero(self.below < 0.5, axis=1), self.edges.shape[1] - 1)
+        origin = np.take_along_axis(self.edges, half[:, None], axis=1)
+        edges = self.edges - origin
+        # Edges never fall: the farthest is one of the outermost.
+        unit = np.maximum(-edges[:, :1], edges[:, -1:])
+        unit[~(unit > 0)] = 1.0
+        edges /= unit
+        mass = self.below[:, 1:] - self.below[:, :-1]
         left, right = edges[:, :-1], edges[:, 1:]
-        first = 0.5 * (mass * (left + right)).sum(axis=1)
-        second = (mass * (left * left + left * right + right * right)).sum(axis=1) / 3.0
+        both = left + right
+        first = 0.5 * np.einsum("ij,ij->i", mass, both)
+        second = np.einsum("ij,ij->i", mass, both * both - left * right) / 3.0
         ends = (
             (self.lower, self.below[:, 0], edges[:, 0], -1.0),
             (self.upper, 1.0 - self.below[:, -1], edges[:, -1], 1.0),
         )
         for tail, beyond, edge, outward in ends:
-            mean, square = (0.0, 0.0) if tail is None else tail.relative_to(unit[:, 0]).moments()
+            if tail is None:
+                first += beyond * edge
+                second += beyond * edge * edge
+                continue
+            mean, square = tail.relative_to(unit[:, 0]).moments()
             first += beyond * (edge + outward * mean)
             second += beyond * (edge * edge + 2.0 * edge * outward * mean + square)
         std = unit[:, 0] * np.sqrt(np.maximum(second - first * first, 0.0))
@@ -207,8 +218,7 @@ class PiecewiseUniform(RowLaw):
         inside = clipped(y, self.edges[:, 0], self.edges[:, -1])[:, None]
         j = clipped(_last_below(self.edges, inside, True), 0, self.edges.shape[1] - 2)
         at_y = self._interpolated(inside, j)
-        left, right = _beside(self.edges, j)
-        low, high = _beside(self.below, j)
+        left, right, low, high = self._bins(j)
         score = square_integral(inside - left, low, at_y)
         score += square_integral(right - inside, 1.0 - at_y, 1.0 - high)
         width, start, end = np.diff(self.edges, axis=1), self.below[:, :-1], self.below[:, 1:]
@@ -250,11 +260,27 @@ class PiecewiseUniform(RowLaw):
         return self.upper[rows].mass_beyond(y - self.edges[rows, -1])
 
     def _interpolated(self, y: np.ndarray, j: np.ndarray) -> np.ndarray:
-        left, right = _beside(self.edges, j)
-        low, high = _beside(self.below, j)
+        left, right, low, high = self._bins(j)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(right > left, (y - left) / (right - left), 1.0)
         return low + clipped(share, 0.0, 1.0) * (high - low)
+
+    def _bins(self, j: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The edges of the bins j, and the CDF at them: left, right, low, high (n_rows, m)."""
+        place = j
+        if self.n_rows > 1:
+            place = j + self.edges.shape[1] * np.arange(self.n_rows)[:, None]
+        after = place + 1
+        edges, below = self.edges.ravel(), self.below.ravel()
+        return edges.take(place), edges.take(after), below.take(place), below.take(after)
+
+
+@lru_cache(maxsize=16)
+def _even_levels(n: int) -> np.ndarray:
+    """n even levels from 0 to 1."""
+    levels = np.linspace(0.0, 1.0, n)
+    levels.setflags(write=False)
+    return levels
 
 
 #: Smaller jumps of a CDF are rounding.
@@ -287,10 +313,10 @@ def _last_below(table: np.ndarray, y: np.ndarray, inclusive: bool) -> np.ndarray
     return found
 
 
-def _beside(table: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of the table in the columns j and j + 1, (n_rows, m) each."""
-    flat, place = table.ravel(), j + table.shape[1] * np.arange(len(table))[:, None]
-    return flat[place], flat[place + 1]
+def _share(q: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The position of levels between those of the edges beside them, from 0 to 1."""
+    # The least difference keeps zero out of the denominator; with it the quotient is finite.
+    return clipped((q - low) / np.maximum(high - low, 1e-300), 0.0, 1.0)
 
 
 def square_integral(width: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

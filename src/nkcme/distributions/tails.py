@@ -20,7 +20,8 @@ class TailParameters(NamedTuple):
 
     def in_units(self, scale: np.ndarray) -> Tail:
         """The tail of rows with these units (n_rows,)."""
-        return Tail(np.full(len(scale), self.mass), self.scale * scale, self.shape)
+        n = len(scale)
+        return Tail(np.full(n, self.mass), self.scale * scale, np.full(n, self.shape))
 
 
 class Tails(NamedTuple):
@@ -52,7 +53,9 @@ class Tail:
     shape: Any = 0.0
 
     def __post_init__(self) -> None:
-        shape = np.broadcast_to(np.asarray(self.shape, np.float64), np.shape(self.mass))
+        shape = np.asarray(self.shape, np.float64)
+        if shape.shape != np.shape(self.mass):
+            shape = np.broadcast_to(shape, np.shape(self.mass))
         object.__setattr__(self, "shape", shape)
 
     def __getitem__(self, rows: np.ndarray) -> Tail:
@@ -95,7 +98,13 @@ class Tail:
         return self.mass * self.survival(t[:, None])[:, 0]
 
     def beyond(self, t: np.ndarray) -> Tail:
-        """The part of the tail that lies further out than t (n_rows,); again such a tail."""
+        """The part of the tail that lies further out than t (n_rows,); again such a tail.
+
+        Below zero t counts as zero.
+        """
+        if not (t > 0).any():
+            return self
+        t = np.maximum(t, 0.0)
         return Tail(self.mass_beyond(t), self.scale + self.shape * t, self.shape)
 
     def squared(self) -> Tail:
@@ -107,4 +116,6 @@ class Tail:
         xi = self.shape[:, None]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             relative = t / self.scale[:, None]
+            if not xi.any():
+                return relative
             return np.where(xi > 0, np.log1p(xi * relative) / xi, relative)
