@@ -124,7 +124,8 @@ class Embedding(ConfinedEmbedding):
     def __post_init__(self) -> None:
         atoms = np.asarray(self.atoms, np.float64)
         atoms = atoms[:, None] if atoms.ndim == 1 else atoms
-        weights = np.atleast_2d(np.asarray(self.weights))
+        weights = np.asarray(self.weights)
+        weights = weights if weights.ndim > 1 else np.atleast_2d(weights)
         if atoms.ndim != 2 or weights.ndim != 2 or weights.shape[1] != len(atoms) or not len(atoms):
             raise NkcmeError(
                 f"expected atoms (m, d) and weights (n_rows, m); got {atoms.shape} and "

@@ -23,7 +23,8 @@ class LocationScale(Distribution):
         """Check ``location`` and ``scale`` and bring them to the shape (1 or n_rows, d)."""
         n, d = self.n_rows, self.n_outputs
         for name in ("location", "scale"):
-            units = np.atleast_2d(np.asarray(getattr(self, name), np.float64))
+            units = np.asarray(getattr(self, name), np.float64)
+            units = units if units.ndim > 1 else np.atleast_2d(units)
             if units.ndim != 2 or len(units) not in (1, n) or units.shape[1] not in (1, d):
                 raise NkcmeError(
                     f"{name} must be a number or an array ({d},) or ({n}, {d}); got shape "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -145,7 +146,7 @@ class PiecewiseUniform(RowLaw):
     def widened(self, added_std: np.ndarray) -> PiecewiseUniform:
         """The law stretched around its mean, so that its variance grows by the square of this
         (n_rows,)."""
-        mean, factor = self._mean_and_std[0], self.stretch(added_std)
+        mean, factor = self._mean()[:, 0], self.stretch(added_std)
         edges = mean[:, None] + factor[:, None] * (self.edges - mean[:, None])
         # Rows that are not stretched keep their edges to the last bit.
         edges = np.where(factor[:, None] > 1.0, edges, self.edges)
@@ -157,7 +158,7 @@ class PiecewiseUniform(RowLaw):
 
     def stretch(self, added_std: np.ndarray) -> np.ndarray:
         """The factor (n_rows,) by which the standard deviation is to grow."""
-        std = self._mean_and_std[1]
+        std = self._std()[:, 0]
         # Where there is next to no width, there is nothing to stretch.
         relative = np.divide(added_std, std, out=np.zeros_like(std), where=std > 1e-6 * added_std)
         return np.hypot(1.0, relative)
@@ -165,41 +166,41 @@ class PiecewiseUniform(RowLaw):
     # --- moments, samples and scores --------------------------------------------------------------
 
     def _mean(self) -> np.ndarray:
-        return self._mean_and_std[0][:, None]
+        return self._centered.mean[:, None]
 
     def _std(self) -> np.ndarray:
-        return self._mean_and_std[1][:, None]
+        around = self._centered
+        # In units of the largest distance: squares of units of 1e200 would be infinite.
+        unit = np.maximum(-around.edges[:, :1], around.edges[:, -1:])
+        unit[~(unit > 0)] = 1.0
+        edges = around.edges / unit
+        unit = unit[:, 0]
+        left, right = edges[:, :-1], edges[:, 1:]
+        squares = left * left + left * right + right * right
+        second = np.add.reduce(around.mass * squares, axis=1) / 3.0
+        for tail, beyond, edge, outward in self._ends(edges):
+            second += beyond * edge * edge
+            if tail is not None:
+                mean, square = tail.relative_to(unit).moments()
+                second += beyond * (2.0 * edge * outward * mean + square)
+        first = (around.mean - around.origin) / unit
+        return (unit * np.sqrt(np.maximum(second - first * first, 0.0)))[:, None]
 
     @cached_property
-    def _mean_and_std(self) -> tuple[np.ndarray, np.ndarray]:
-        # Around a point inside, in units of the largest distance from it: far from zero squares
-        # would cancel, and in units of 1e200 they would be infinite.
-        half = np.minimum(np.count_nonzero(self.below < 0.5, axis=1), self.edges.shape[1] - 1)
-        origin = np.take_along_axis(self.edges, half[:, None], axis=1)
-        edges = self.edges - origin
-        # Edges never fall: the farthest is one of the outermost.
-        unit = np.maximum(-edges[:, :1], edges[:, -1:])
-        unit[~(unit > 0)] = 1.0
-        edges /= unit
-        mass = self.below[:, 1:] - self.below[:, :-1]
-        left, right = edges[:, :-1], edges[:, 1:]
-        both = left + right
-        first = 0.5 * np.einsum("ij,ij->i", mass, both)
-        second = np.einsum("ij,ij->i", mass, both * both - left * right) / 3.0
-        ends = (
-            (self.lower, self.below[:, 0], edges[:, 0], -1.0),
-            (self.upper, 1.0 - self.below[:, -1], edges[:, -1], 1.0),
-        )
-        for tail, beyond, edge, outward in ends:
-            if tail is None:
-                first += beyond * edge
-                second += beyond * edge * edge
-                continue
-            mean, square = tail.relative_to(unit[:, 0]).moments()
-            first += beyond * (edge + outward * mean)
-            second += beyond * (edge * edge + 2.0 * edge * outward * mean + square)
-        std = unit[:, 0] * np.sqrt(np.maximum(second - first * first, 0.0))
-        return origin[:, 0] + unit[:, 0] * first, std
+    def _centered(self) -> _Centered:
+        # Around the median: far from zero squares would cancel.
+        half = (self.below >= 0.5).argmax(axis=1)
+        origin = self.edges[np.arange(self.n_rows), half]
+        edges, mass = self.edges - origin[:, None], self.below[:, 1:] - self.below[:, :-1]
+        mean = 0.5 * np.add.reduce(mass * (edges[:, 1:] + edges[:, :-1]), axis=1)
+        for tail, beyond, edge, outward in self._ends(edges):
+            mean += beyond * (edge if tail is None else edge + outward * tail.mean())
+        return _Centered(origin, edges, mass, origin + mean)
+
+    def _ends(self, edges: np.ndarray) -> Iterator[tuple[Tail | None, np.ndarray, np.ndarray, float]]:
+        """Each tail, the mass (n_rows,) beyond its edge, the edge among these, and its side."""
+        yield self.lower, self.below[:, 0], edges[:, 0], -1.0
+        yield self.upper, 1.0 - self.below[:, -1], edges[:, -1], 1.0
 
     def _mode(self) -> np.ndarray:
         """The largest point mass if there is one, else the middle of the densest bin."""
@@ -273,6 +274,15 @@ class PiecewiseUniform(RowLaw):
         after = place + 1
         edges, below = self.edges.ravel(), self.below.ravel()
         return edges.take(place), edges.take(after), below.take(place), below.take(after)
+
+
+class _Centered(NamedTuple):
+    """What moments are computed from."""
+
+    origin: np.ndarray  # (n_rows,), near the median
+    edges: np.ndarray  # (n_rows, g), relative to it
+    mass: np.ndarray  # (n_rows, g - 1), between edges
+    mean: np.ndarray  # (n_rows,)
 
 
 @lru_cache(maxsize=16)

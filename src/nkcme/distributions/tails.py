@@ -88,9 +88,13 @@ class Tail:
         rate = power - self.shape[:, None]
         return self.scale[:, None] / rate * -np.expm1(-rate * self._exponent(t))
 
+    def mean(self) -> np.ndarray:
+        """The mean of the distance, (n_rows,)."""
+        return self.scale / (1.0 - self.shape)
+
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean and the mean square of the distance, (n_rows,) each."""
-        mean = self.scale / (1.0 - self.shape)
+        mean = self.mean()
         return mean, 2.0 * self.scale * mean / (1.0 - 2.0 * self.shape)
 
     def mass_beyond(self, t: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ class TableEncoder:
             )
         return cls(learned, bool(standardize))
 
-    @property
+    @cached_property
     def n_outputs(self) -> int:
         return sum(column.n_outputs for column in self.columns)
 
@@ -180,7 +180,7 @@ class TableEncoder:
             outputs[np.arange(len(rows))[:, None], codes] = 1.0
         return outputs
 
-    @property
+    @cached_property
     def has_categories(self) -> bool:
         """Whether some column is one of categories."""
         return any(column.has_categories for column in self.columns)

@@ -100,6 +100,8 @@ class _Tables:
         The columns of the inputs.
     thresholds : list of F arrays
         All thresholds of each input, in increasing order.
+    numbers : array (F,)
+        From 0 to F - 1.
     keys : array of complex
         All of them, with the number of the input as their real part: in the order of complex
         numbers, which is by the real part first, one search finds the places of all inputs.
@@ -118,6 +120,7 @@ class _Tables:
 
     columns: np.ndarray
     thresholds: list[np.ndarray]
+    numbers: np.ndarray
     keys: np.ndarray
     lines: np.ndarray
     ruled_out: np.ndarray
@@ -172,6 +175,7 @@ class _Tables:
         return cls(
             columns,
             thresholds,
+            np.arange(len(columns)),
             np.concatenate([*keys, _keys(0, np.empty(0))]),
             np.concatenate([*lines, np.empty((0, len(sums)), np.intp)]),
             ruled_out,
@@ -200,12 +204,15 @@ class _Tables:
 
     def _places(self, x: np.ndarray) -> np.ndarray:
         """The places (n, F) of rows among `lines`."""
-        numbers = np.arange(len(self.columns))
         if len(x) <= _FEW_ROWS:
-            return self.keys.searchsorted(_keys(numbers, x[:, self.columns])) + numbers
-        below = [own.searchsorted(x[:, j]) for j, own in zip(self.columns, self.thresholds, strict=True)]
-        starts = np.cumsum([0, *(len(own) + 1 for own in self.thresholds[:-1])])
-        return np.stack(below, axis=1) + starts
+            keys = _keys(self.numbers, x.take(self.columns, axis=1))
+            return self.keys.searchsorted(keys) + self.numbers
+        places, start = np.empty((len(x), len(self.columns)), np.intp), 0
+        for i, (column, own) in enumerate(zip(self.columns, self.thresholds, strict=True)):
+            places[:, i] = own.searchsorted(x[:, column])
+            places[:, i] += start
+            start += len(own) + 1
+        return places
 
     def _of_sum(self, lines: np.ndarray) -> np.ndarray:
         """The leaves of one sum that are ruled out, for lines (n, F)."""
@@ -230,9 +237,9 @@ class _Tables:
 
 def _keys(number: Any, x: np.ndarray) -> np.ndarray:
     """Values of inputs, with the numbers of the inputs as real parts."""
-    keys = np.empty(x.shape, np.complex128)
-    keys.real, keys.imag = number, x
-    return keys
+    keys = np.empty((*x.shape, 2), np.float32)
+    keys[..., 0], keys[..., 1] = number, x
+    return keys.view(np.complex64)[..., 0]
 
 
 class _Nodes(NamedTuple):
