@@ -94,7 +94,7 @@ class ConfinedEmbedding(HilbertSpaceElement):
             between = 1.0 - self.tails.lower.mass - self.tails.upper.mass
             below = self.tails.lower.mass + between * law.below
             law = PiecewiseUniform(law.edges, below, lower, upper)
-        widens = bool(self.added_std.any())
+        widens = np.count_nonzero(self.added_std) > 0
         if self.transform == LOG:
             of_y = exponential(law)
             law = stretched(of_y, law.stretch(self.added_std)) if widens else of_y

@@ -12,6 +12,16 @@ def clipped(values: Any, low: Any, high: Any) -> np.ndarray:
     return np.minimum(np.maximum(values, low), high)
 
 
+def some(mask: np.ndarray) -> bool:
+    """`np.any` of truth values, which takes four times as long for a few."""
+    return np.count_nonzero(mask) > 0
+
+
+def every(mask: np.ndarray) -> bool:
+    """`np.all` of truth values, likewise."""
+    return np.count_nonzero(mask) == mask.size
+
+
 def mean_over(values: np.ndarray, axis: int) -> np.ndarray:
     """`np.mean` in the precision of the values, which takes twice as long for a few numbers."""
     return np.add.reduce(values, axis=axis) / values.shape[axis]

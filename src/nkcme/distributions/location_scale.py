@@ -10,6 +10,7 @@ import numpy as np
 
 from nkcme.distributions.base import Distribution
 from nkcme.distributions.blocks import count_that_fits, map_points, map_rows
+from nkcme.distributions.elementwise import every
 from nkcme.errors import NkcmeError
 
 
@@ -33,7 +34,7 @@ class LocationScale(Distribution):
             if units.shape[1] != d:
                 units = np.broadcast_to(units, (len(units), d))
             object.__setattr__(self, name, units)
-        if not (self.scale > 0).all():
+        if not every(self.scale > 0):
             raise NkcmeError(f"the scale must be positive; got {np.min(self.scale)}")
 
     def _units_of(self, rows: Any) -> dict[str, Any]:

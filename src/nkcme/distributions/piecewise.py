@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nkcme.distributions.elementwise import clipped
+from nkcme.distributions.elementwise import clipped, every
 
 
 class CdfTable(NamedTuple):
@@ -29,7 +29,7 @@ class CdfTable(NamedTuple):
         np.maximum(masses, 0.0, out=values[:, 1:])
         np.add.accumulate(values, axis=1, out=values)
         total = values[:, -1:].copy()
-        if not (total > 0).all():
+        if not every(total > 0):
             values[~(total[:, 0] > 0)] = np.linspace(0.0, 1.0, len(edges))
             total[~(total > 0)] = 1.0
         values /= total

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nkcme.distributions.checks import as_rows
-from nkcme.distributions.elementwise import clipped
+from nkcme.distributions.elementwise import clipped, some
 from nkcme.distributions.row_law import RowLaw
 from nkcme.distributions.tails import Tail
 
@@ -66,10 +66,10 @@ class PiecewiseUniform(RowLaw):
         value = self._interpolated(y, clipped(j, 0, n - 2))
         # Few points are beyond the edges.
         below, above = j < 0, j == n - 1
-        if below.any():
+        if some(below):
             rows, columns = np.nonzero(below)
             value[rows, columns] = self._mass_below(rows, y[rows, columns])
-        if above.any():
+        if some(above):
             rows, columns = np.nonzero(above)
             value[rows, columns] = 1.0 - self._mass_above(rows, y[rows, columns])
         return value
@@ -117,14 +117,14 @@ class PiecewiseUniform(RowLaw):
         if self.lower is not None:
             mass = self.lower.mass[:, None]
             beyond = q < mass
-            if beyond.any():
+            if some(beyond):
                 with np.errstate(invalid="ignore", divide="ignore"):
                     t = self.lower.distance(clipped(q / mass, 0.0, 1.0))
                 value = np.where(beyond, self.edges[:, :1] - t, value)
         if self.upper is not None:
             mass = self.upper.mass[:, None]
             beyond = 1.0 - q < mass
-            if beyond.any():
+            if some(beyond):
                 with np.errstate(invalid="ignore", divide="ignore"):
                     t = self.upper.distance(clipped((1.0 - q) / mass, 0.0, 1.0))
                 value = np.where(beyond, self.edges[:, -1:] + t, value)
@@ -248,6 +248,18 @@ class PiecewiseUniform(RowLaw):
 
     # --- edges ------------------------------------------------------------------------------------
 
+    def mass_before(self, y: np.ndarray) -> np.ndarray:
+        """P(Y < y), (n_rows, 1), for y up to the first edges."""
+        if self.lower is None:
+            return np.zeros((self.n_rows, 1))
+        return self.lower.mass[:, None] * self.lower.survival(self.edges[:, :1] - y)
+
+    def mass_after(self, y: np.ndarray) -> np.ndarray:
+        """P(Y > y), (n_rows, 1), for y from the last edges on."""
+        if self.upper is None:
+            return np.zeros((self.n_rows, 1))
+        return self.upper.mass[:, None] * self.upper.survival(y - self.edges[:, -1:])
+
     def _mass_below(self, rows: np.ndarray, y: np.ndarray) -> np.ndarray:
         """P(Y < y) of these rows, for y (m,) below their first edges."""
         if self.lower is None:
@@ -306,8 +318,11 @@ _FEW_ROWS = 8
 
 def _last_below(table: np.ndarray, y: np.ndarray, inclusive: bool) -> np.ndarray:
     """The last column j (n_rows, m) with table[j] < y, or <= y if ``inclusive``; -1 for none."""
+    side = "right" if inclusive else "left"
+    if len(y) == 1:
+        return table[0].searchsorted(y, side) - 1
     if y.shape[1] > _FEW_POINTS or len(y) <= _FEW_ROWS:
-        found, side = np.empty(y.shape, np.intp), "right" if inclusive else "left"
+        found = np.empty(y.shape, np.intp)
         for place, row, points in zip(found, table, y, strict=True):
             place[:] = row.searchsorted(points, side)
         return found - 1

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nkcme.distributions.elementwise import clipped
+from nkcme.distributions.elementwise import clipped, every, some
 from nkcme.distributions.piecewise_uniform import PiecewiseUniform
 from nkcme.distributions.rounded import Rounded
 from nkcme.distributions.tails import Tail
@@ -121,12 +121,12 @@ class Support:
         # not reach. Where that is nothing at all, the nearest bound gets it.
         start, end = np.zeros((law.n_rows, 1)), np.ones((law.n_rows, 1))
         if self._is_bounded_below and self.lower not in self.reached:
-            start = law.probability(np.full((law.n_rows, 1), self.lower), inclusive=False)
+            start = self._below_lower(law)
         if self._is_bounded_above and self.upper not in self.reached:
             end = law.probability(np.full((law.n_rows, 1), self.upper), inclusive=True)
         kept = end - start
         lost = kept < _LEAST_SHARE
-        if lost.any():
+        if some(lost):
             start, kept = np.where(lost, 0.0, start), np.where(lost, 1.0, kept)
         upper = None if self._is_bounded_above else law.upper
         if upper is not None:
@@ -158,18 +158,26 @@ class Support:
     def _is_bounded_above(self) -> bool:
         return self.upper < np.inf
 
+    def _below_lower(self, law: PiecewiseUniform) -> np.ndarray:
+        """P(Y < lower), (n_rows, 1)."""
+        bound = np.full((law.n_rows, 1), self.lower)
+        if every(law.edges[:, :1] >= bound):
+            return law.mass_before(bound)
+        return law.probability(bound, inclusive=False)
+
     def _with_edges_at_bounds(self, law: PiecewiseUniform) -> PiecewiseUniform:
         """The law with an edge at each bound that lies in the tail of a row, uniform up to there."""
         edges, below = [law.edges], [law.below]
         for bound, first in ((self.lower, True), (self.upper, False)):
             place = law.edges[:, :1] if first else law.edges[:, -1:]
             in_tail = place > bound if first else place < bound
-            if np.isinf(bound) or not in_tail.any():
+            if np.isinf(bound) or not some(in_tail):
                 continue
             place = np.minimum(place, bound) if first else np.maximum(place, bound)
             position = 0 if first else len(edges)
             edges.insert(position, place)
-            below.insert(position, law.probability(place, inclusive=not first))
+            upto = law.mass_before(place) if first else 1.0 - law.mass_after(place)
+            below.insert(position, upto)
         if len(edges) == 1:
             return law
         return PiecewiseUniform(np.concatenate(edges, axis=1), np.concatenate(below, axis=1))

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nkcme.distributions.elementwise import some
+
 #: The largest index of a tail: the variance is finite below one half.
 MAX_SHAPE = 0.45
 
@@ -106,7 +108,7 @@ class Tail:
 
         Below zero t counts as zero.
         """
-        if not (t > 0).any():
+        if not some(t > 0):
             return self
         t = np.maximum(t, 0.0)
         return Tail(self.mass_beyond(t), self.scale + self.shape * t, self.shape)
@@ -120,6 +122,6 @@ class Tail:
         xi = self.shape[:, None]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             relative = t / self.scale[:, None]
-            if not xi.any():
+            if not np.count_nonzero(xi):
                 return relative
             return np.where(xi > 0, np.log1p(xi * relative) / xi, relative)

@@ -214,7 +214,7 @@ class TableEncoder:
             and len(X) > 0
             and not self.has_categories
             and self._is_plain
-            and not np.isinf(X).any()
+            and not np.count_nonzero(np.isinf(X))
         )
 
     def unknown_categories(self, X: Any) -> Iterator[UnknownCategories]:

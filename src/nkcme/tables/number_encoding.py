@@ -52,7 +52,7 @@ class NumberEncoder:
     def encode(self, values: np.ndarray, outputs: np.ndarray) -> None:
         """Fill in the outputs (n, n_outputs) of values (n, k), NaN where missing."""
         missing = np.isnan(values)
-        some_missing = missing.any()
+        some_missing = np.count_nonzero(missing) > 0
         if self._standardize:
             values = _limited(self._units.standardised(values), 1e100)
             if some_missing:

@@ -174,5 +174,5 @@ class _Centers(NamedTuple):
         x = x.astype(np.float64)
         squares = x @ self.factors
         squares += self.squares
-        nearest = squares.min(axis=1) + np.einsum("ij,ij->i", x, x)
+        nearest = np.minimum.reduce(squares, axis=1) + np.add.reduce(x * x, axis=1)
         return np.sqrt(np.maximum(nearest, 0.0))
