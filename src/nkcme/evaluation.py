@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v1 as nw
 import numpy as np
 
 from nkcme import metrics
@@ -19,12 +18,14 @@ from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.target import as_target
 
+if TYPE_CHECKING:
+    import narwhals.stable.v1 as nw
+
+    _Table = nw.DataFrame | np.ndarray
+
 #: The level of the intervals that are scored and drawn.
 NOMINAL = 0.9
 _LEVELS = ((1 - NOMINAL) / 2, 0.5, (1 + NOMINAL) / 2)
-
-Table = nw.DataFrame | np.ndarray
-
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -157,7 +158,7 @@ def need_distributions(model: Any) -> None:
         )
 
 
-def _evaluate_blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[Evaluation]:
+def _evaluate_blocks(model: Any, table: _Table, target: np.ndarray) -> Iterator[Evaluation]:
     for rows in blocks.row_slices(len(target), blocks.BLOCK_ROWS):
         y = target[rows]
         dist = model.predict_dist(native(table[rows]))
@@ -178,8 +179,10 @@ def _evaluate_blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[E
         )
 
 
-def as_table(X: Any) -> Table:
+def as_table(X: Any) -> _Table:
     """X as a table that allows to select rows by slices and by arrays of integers."""
+    import narwhals.stable.v1 as nw  # slow to import, and the command line may not need it
+
     try:
         table = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(table, nw.DataFrame):
@@ -194,9 +197,9 @@ def as_table(X: Any) -> Table:
     return table
 
 
-def native(table: Table) -> Any:
+def native(table: _Table) -> Any:
     """The table as the frame or array that the user passed."""
-    return table.to_native() if isinstance(table, nw.DataFrame) else table
+    return table if isinstance(table, np.ndarray) else table.to_native()
 
 
 # --- scorers for scikit-learn's model selection: higher is better ---------------------------------

@@ -94,7 +94,13 @@ def fit_table(
     check_destination(out)
     checkpoint = checkpoint_of(out)
     _check_checkpoint(checkpoint, resume)
-    rows = read_training_rows(table, columns, options, note or (lambda _: None))
+    rows = read_training_rows(
+        table,
+        columns,
+        options,
+        note or (lambda _: None),
+        lambda rows: _check_training_rows(rows.split(test_size, seed)[0], types, parameters),
+    )
     train, test = rows.split(test_size, seed)
     summary = _check_training_rows(train, types, parameters)
     if types is not None:

@@ -20,6 +20,7 @@ from nkcme.errors import TableError
 from nkcme.model_files.atomic_files import replacing
 from nkcme.tables.columns import DECIMAL_OF_FILE, Table
 from nkcme.tables.excel_files import read_excel
+from nkcme.tables.plain_frame import PlainFrame
 from nkcme.tables.table_options import UNKNOWN, TableOptions
 from nkcme.tables.table_source import EXCEL, PARQUET, SEPARATORS, WRITTEN, TableSource, extension_of
 from nkcme.tables.text_structure import read_structure, refuse_repeated_names
@@ -37,6 +38,7 @@ def read_table(
     *,
     options: TableOptions = UNKNOWN,
     note: Callable[[str], object] | None = None,
+    check: Callable[[PlainFrame], object] | None = None,
 ) -> pd.DataFrame:
     """The table in a CSV, TSV (either gzipped or not), Parquet or Excel file.
 
@@ -58,6 +60,9 @@ def read_table(
     note : callable, optional
         Receives a line on what was found in the file: a separator or decimal mark that is not the
         usual one, more sheets than one.
+    check : callable, optional
+        Called with a small text file before pandas is imported, to raise at once what would be
+        raised of the frame.
     """
     note = note or (lambda _: None)
     source = TableSource.of(path)
@@ -68,7 +73,7 @@ def read_table(
         elif source.extension == EXCEL:
             frame = _read_excel(source, note)
         else:
-            frame = _read_text(source, like, target, options, note)
+            frame = _read_text(source, like, target, options, note, check)
     except FileNotFoundError as error:
         raise TableError(f"{path} does not exist; check the path of the table") from error
     except OSError as error:
@@ -215,6 +220,7 @@ def _read_text(
     target: str | None,
     options: TableOptions,
     note: Callable[[str], object],
+    check: Callable[[PlainFrame], object] | None,
 ) -> pd.DataFrame:
     usual = SEPARATORS[source.extension]
     encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
@@ -234,6 +240,10 @@ def _read_text(
         else:
             features = [name for name in structure.names if name != target]
             as_text = [*structure.codes, *([] if like is None else like.text_columns(features))]
+        if check is not None and structure.rows is not None and not options.missing:
+            plain = PlainFrame.read(structure.names, structure.rows, as_text, decimal)
+            if plain is not None:
+                check(plain)
         import pandas as pd
 
         with source.open_text() as handle:
