@@ -79,15 +79,19 @@ def read_table(
     except OSError as error:
         raise TableError(f"{path} cannot be read: {_reason(error)}; check the file") from error
     if frame.empty:
-        raise TableError(
-            f"{path} has {len(frame)} rows and {len(frame.columns)} columns; expected at least one "
-            "of each below a header"
-        )
+        raise _without_rows(str(path), len(frame), len(frame.columns))
     if options.missing:
         frame = _without_marks(frame, options.missing)
     if source.extension not in SEPARATORS and (mark := Table.read(frame, "X").decimal_mark()):
         frame.attrs[DECIMAL_OF_FILE] = mark
     return frame
+
+
+def _without_rows(name: str, n_rows: int, n_columns: int) -> TableError:
+    return TableError(
+        f"{name} has {n_rows} rows and {n_columns} columns; expected at least one of each below a "
+        "header"
+    )
 
 
 def to_frame(columns: dict[str, np.ndarray]) -> pd.DataFrame:
@@ -234,6 +238,8 @@ def _read_text(
                     f"{_first_bad_byte(source, options.encoding)} cannot be decoded; save it again "
                     "as UTF-8, or name its encoding, as in --encoding cp1252"
                 ) from error
+        if not structure.n_rows:
+            raise _without_rows(source.name, 0, len(structure.names))
         decimal = options.decimal or structure.decimal or (None if like is None else like.decimal)
         if decimal == ",":
             as_text = list(structure.names)  # pandas would read 1.200 as 1.2

@@ -20,16 +20,21 @@ _MISSING = frozenset(
 )
 
 #: Texts that are numbers to pandas and to Python, and the whole ones among them.
-_NUMBER = re.compile(r"[+-]?(?:\d{1,18}\.?\d{0,40}|\.\d{1,40})(?:[eE][+-]?\d{1,2})?")
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]{1,18}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?|inf)"
+)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
-#: What no number has: letters but those of nan, inf and infinity and of exponents, marks of dates.
-_TEXT = re.compile(r"[^\W\d_aefintyAEFINTY]|[/:]|\d-")
+_BOOLEANS = {word: word.lower() == "true" for word in "True TRUE true False FALSE false".split()}
+
+#: What no number has: letters but those of nan, inf and infinity and of exponents, marks of dates
+#: and times, signs of currencies.
+_TEXT = re.compile(r"[^\W\d_aefintyAEFINTY]|[/:%$£€]|[0-9]-")
 
 
 @dataclass(frozen=True, eq=False)
 class PlainFrame:
-    """Columns by name: arrays of numbers, or of text and None.
+    """Columns by name: arrays of numbers or truth values, or of text and None.
 
     It has the few methods of a pandas frame that checks use. ``decimal`` is the decimal mark of its
     file, if that is known.
@@ -91,10 +96,12 @@ def _column(fields: Sequence[str]) -> np.ndarray | None:
     """The values of a column, None if it is not plain."""
     present = [field for field in fields if field not in _MISSING]
     if all(map(_NUMBER.fullmatch, present)):
-        whole = len(present) == len(fields) and all(map(_WHOLE.fullmatch, fields))
-        if whole:
+        if len(present) == len(fields) and all(map(_WHOLE.fullmatch, fields)):
             return np.array(list(map(int, fields)))
         return np.array([np.nan if field in _MISSING else float(field) for field in fields])
+    if all(field in _BOOLEANS for field in present):
+        complete = len(present) == len(fields)
+        return np.array([_BOOLEANS[field] for field in fields]) if complete else None
     return _texts(fields) if any(map(_TEXT.search, present)) else None
 
 
