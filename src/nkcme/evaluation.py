@@ -21,11 +21,12 @@ from nkcme.tables.target import as_target
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
 
-    _Table = nw.DataFrame | np.ndarray
+    Table = nw.DataFrame | np.ndarray
 
 #: The level of the intervals that are scored and drawn.
 NOMINAL = 0.9
 _LEVELS = ((1 - NOMINAL) / 2, 0.5, (1 + NOMINAL) / 2)
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -158,7 +159,7 @@ def need_distributions(model: Any) -> None:
         )
 
 
-def _evaluate_blocks(model: Any, table: _Table, target: np.ndarray) -> Iterator[Evaluation]:
+def _evaluate_blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[Evaluation]:
     for rows in blocks.row_slices(len(target), blocks.BLOCK_ROWS):
         y = target[rows]
         dist = model.predict_dist(native(table[rows]))
@@ -179,7 +180,7 @@ def _evaluate_blocks(model: Any, table: _Table, target: np.ndarray) -> Iterator[
         )
 
 
-def as_table(X: Any) -> _Table:
+def as_table(X: Any) -> Table:
     """X as a table that allows to select rows by slices and by arrays of integers."""
     import narwhals.stable.v1 as nw  # slow to import, and the command line may not need it
 
@@ -197,7 +198,7 @@ def as_table(X: Any) -> _Table:
     return table
 
 
-def native(table: _Table) -> Any:
+def native(table: Table) -> Any:
     """The table as the frame or array that the user passed."""
     return table if isinstance(table, np.ndarray) else table.to_native()
 

@@ -30,7 +30,9 @@ def assert_same(plain, frame):
         assert mine.array.dtype.kind == other.array.dtype.kind
         np.testing.assert_array_equal(mine.missing, other.missing)
         if mine.kind == "numeric":
-            np.testing.assert_allclose(*(raw.array.astype(float) for raw in (mine, other)), rtol=1e-15)
+            np.testing.assert_allclose(
+                *(raw.array.astype(float) for raw in (mine, other)), rtol=1e-15
+            )
         else:
             assert mine.labels() == other.labels()
 

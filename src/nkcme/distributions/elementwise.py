@@ -14,12 +14,12 @@ def clipped(values: Any, low: Any, high: Any) -> np.ndarray:
 
 def some(mask: np.ndarray) -> bool:
     """`np.any` of truth values, which takes four times as long for a few."""
-    return np.count_nonzero(mask) > 0
+    return bool(np.count_nonzero(mask))
 
 
 def every(mask: np.ndarray) -> bool:
     """`np.all` of truth values, likewise."""
-    return np.count_nonzero(mask) == mask.size
+    return bool(np.count_nonzero(mask) == mask.size)
 
 
 def mean_over(values: np.ndarray, axis: int) -> np.ndarray:

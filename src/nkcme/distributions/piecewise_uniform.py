@@ -197,7 +197,9 @@ class PiecewiseUniform(RowLaw):
             mean += beyond * (edge if tail is None else edge + outward * tail.mean())
         return _Centered(origin, edges, mass, origin + mean)
 
-    def _ends(self, edges: np.ndarray) -> Iterator[tuple[Tail | None, np.ndarray, np.ndarray, float]]:
+    def _ends(
+        self, edges: np.ndarray
+    ) -> Iterator[tuple[Tail | None, np.ndarray, np.ndarray, float]]:
         """Each tail, the mass (n_rows,) beyond its edge, the edge among these, and its side."""
         yield self.lower, self.below[:, 0], edges[:, 0], -1.0
         yield self.upper, 1.0 - self.below[:, -1], edges[:, -1], 1.0

@@ -166,7 +166,7 @@ class Support:
         return law.probability(bound, inclusive=False)
 
     def _with_edges_at_bounds(self, law: PiecewiseUniform) -> PiecewiseUniform:
-        """The law with an edge at each bound that lies in the tail of a row, uniform up to there."""
+        """The law with an edge at each bound in the tail of a row, uniform up to there."""
         edges, below = [law.edges], [law.below]
         for bound, first in ((self.lower, True), (self.upper, False)):
             place = law.edges[:, :1] if first else law.edges[:, -1:]

@@ -76,10 +76,9 @@ def make_app(path: str | os.PathLike[str]) -> FastAPI:
         return Response(content, media_type="application/json")
 
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            schema = FastAPI.openapi(app)
-            schema["paths"]["/predict"] = {"post": openapi_of_predict(model)}
-        return app.openapi_schema
+        schema = FastAPI.openapi(app)
+        schema["paths"]["/predict"] = {"post": openapi_of_predict(model)}
+        return schema
 
     # A plain route: FastAPI's would look for parameters in each request, and there are none.
     app.add_route("/predict", predict, methods=["POST"])

@@ -8,11 +8,11 @@ after the other. A request that arrives alone waits for no other.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
-from nkcme.errors import NkcmeError
 from nkcme.runtime import RuntimeModel
 from nkcme.serving.answers import answers
-from nkcme.serving.questions import Question, RequestError
+from nkcme.serving.questions import Question
 
 #: Rows that are predicted together; more would let the first of them wait for the last.
 _MOST_ROWS = 64
@@ -45,7 +45,7 @@ class Gathering:
                 first, n_rows = last + 1, 0
 
     def _answer(self, waiting: list[tuple[Question, asyncio.Future[bytes]]]) -> None:
-        found: list[bytes | NkcmeError] | list[Exception]
+        found: Sequence[bytes | Exception]
         try:
             found = answers(self._model, [question for question, _ in waiting])
         except Exception as error:  # each request must get an answer, if only a status of 500

@@ -15,8 +15,10 @@ import numpy as np
 
 #: The texts that pandas reads as missing values.
 _MISSING = frozenset(
-    ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"]
-    + ["<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+    (
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
+        *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    )
 )
 
 #: Texts that are numbers to pandas and to Python, and the whole ones among them.
@@ -25,7 +27,8 @@ _NUMBER = re.compile(
 )
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
-_BOOLEANS = {word: word.lower() == "true" for word in "True TRUE true False FALSE false".split()}
+_BOOLEANS = dict.fromkeys(("True", "TRUE", "true"), True)
+_BOOLEANS |= dict.fromkeys(("False", "FALSE", "false"), False)
 
 #: What no number has: letters but those of nan, inf and infinity and of exponents, marks of dates
 #: and times, signs of currencies.

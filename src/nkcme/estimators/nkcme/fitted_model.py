@@ -58,7 +58,10 @@ class FittedModel(NamedTuple):
         location, inputs = self._locate(x)
         if location is None and self._widens:
             each = self.ensemble.each_weights(inputs)
-            of_ensemble, spread = mean_over(each, axis=0), spread_of_means(each, self.ensemble.atoms)
+            of_ensemble, spread = (
+                mean_over(each, axis=0),
+                spread_of_means(each, self.ensemble.atoms),
+            )
         else:
             of_ensemble, spread = self.ensemble.weights(inputs), None
         weights = self._weights(of_ensemble)
