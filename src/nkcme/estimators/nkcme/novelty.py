@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nkcme.errors import ModelFileError
-from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
 from nkcme.model_files.array_checks import need_array
 
 if TYPE_CHECKING:
+    from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
     from nkcme.estimators.training_data import Encoded
 
 #: Pairs of rows that a variogram is learned from, and points at which it is tabulated.
