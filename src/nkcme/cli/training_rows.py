@@ -65,7 +65,7 @@ def read_training_rows(
     columns: TableColumns,
     options: TableOptions,
     note: Callable[[str], object],
-    check: Callable[[TrainingRows], object],
+    check: Callable[[TrainingRows], object] = lambda _: None,
 ) -> TrainingRows:
     """The rows of a training table.
 
