@@ -12,6 +12,7 @@ import numpy as np
 from nkcme.distributions.checks import as_rows
 from nkcme.distributions.elementwise import clipped, some
 from nkcme.distributions.row_law import RowLaw
+from nkcme.distributions.row_search import last_below
 from nkcme.distributions.tails import Tail
 
 
@@ -62,7 +63,7 @@ class PiecewiseUniform(RowLaw):
 
     def probability(self, y: np.ndarray, *, inclusive: bool) -> np.ndarray:
         """P(Y <= y), or P(Y < y) unless ``inclusive``, at points (n_rows, m)."""
-        j, n = _last_below(self.edges, y, inclusive), self.edges.shape[1]
+        j, n = last_below(self.edges, y, inclusive), self.edges.shape[1]
         value = self._interpolated(y, clipped(j, 0, n - 2))
         # Few points are beyond the edges.
         below, above = j < 0, j == n - 1
@@ -94,7 +95,7 @@ class PiecewiseUniform(RowLaw):
         points, jump = self._points(y), self._pmf(y)
         first, last = self.edges[:, :1], self.edges[:, -1:]
         n = self.edges.shape[1]
-        j = clipped(_last_below(self.edges, points, True), 0, n - 2)
+        j = clipped(last_below(self.edges, points, True), 0, n - 2)
         # On the last edge the density is that of the bin before it.
         left, right, low, high = self._bins(j)
         width, mass = right - left, high - low
@@ -111,7 +112,7 @@ class PiecewiseUniform(RowLaw):
 
     def quantiles(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows, m)."""
-        j = clipped(_last_below(self.below, q, False), 0, self.edges.shape[1] - 2)
+        j = clipped(last_below(self.below, q, False), 0, self.edges.shape[1] - 2)
         left, right, low, high = self._bins(j)
         value = np.minimum(left + _share(q, low, high) * (right - left), right)
         if self.lower is not None:
@@ -219,7 +220,7 @@ class PiecewiseUniform(RowLaw):
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         inside = clipped(y, self.edges[:, 0], self.edges[:, -1])[:, None]
-        j = clipped(_last_below(self.edges, inside, True), 0, self.edges.shape[1] - 2)
+        j = clipped(last_below(self.edges, inside, True), 0, self.edges.shape[1] - 2)
         at_y = self._interpolated(inside, j)
         left, right, low, high = self._bins(j)
         score = square_integral(inside - left, low, at_y)
@@ -309,35 +310,6 @@ def _even_levels(n: int) -> np.ndarray:
 
 #: Smaller jumps of a CDF are rounding.
 _LEAST_JUMP = 1e-12
-
-
-#: Up to as many points per row one search over all rows is faster than one search for each row.
-_FEW_POINTS = 4
-
-#: But for as many rows.
-_FEW_ROWS = 8
-
-
-def _last_below(table: np.ndarray, y: np.ndarray, inclusive: bool) -> np.ndarray:
-    """The last column j (n_rows, m) with table[j] < y, or <= y if ``inclusive``; -1 for none."""
-    side = "right" if inclusive else "left"
-    if len(y) == 1:
-        return table[0].searchsorted(y, side) - 1
-    if y.shape[1] > _FEW_POINTS or len(y) <= _FEW_ROWS:
-        found = np.empty(y.shape, np.intp)
-        for place, row, points in zip(found, table, y, strict=True):
-            place[:] = row.searchsorted(points, side)
-        return found - 1
-    n = table.shape[1]
-    found = np.full(y.shape, -1)
-    step = 1 << (n - 1).bit_length()
-    while step:
-        ahead = np.minimum(found + step, n - 1)
-        value = np.take_along_axis(table, ahead, axis=1)
-        passed = value <= y if inclusive else value < y
-        found = np.where(passed & (found + step < n), ahead, found)
-        step //= 2
-    return found
 
 
 def _share(q: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
