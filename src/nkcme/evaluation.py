@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v1 as nw
 import numpy as np
 
 from nkcme import metrics
@@ -19,11 +18,14 @@ from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.target import as_target
 
+if TYPE_CHECKING:
+    import narwhals.stable.v1 as nw
+
+    Table = nw.DataFrame | np.ndarray
+
 #: The level of the intervals that are scored and drawn.
 NOMINAL = 0.9
 _LEVELS = ((1 - NOMINAL) / 2, 0.5, (1 + NOMINAL) / 2)
-
-Table = nw.DataFrame | np.ndarray
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,8 @@ def _evaluate_blocks(model: Any, table: Table, target: np.ndarray) -> Iterator[E
 
 def as_table(X: Any) -> Table:
     """X as a table that allows to select rows by slices and by arrays of integers."""
+    import narwhals.stable.v1 as nw  # slow to import, and the command line may not need it
+
     try:
         table = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(table, nw.DataFrame):
@@ -196,7 +200,7 @@ def as_table(X: Any) -> Table:
 
 def native(table: Table) -> Any:
     """The table as the frame or array that the user passed."""
-    return table.to_native() if isinstance(table, nw.DataFrame) else table
+    return table if isinstance(table, np.ndarray) else table.to_native()
 
 
 # --- scorers for scikit-learn's model selection: higher is better ---------------------------------

@@ -57,7 +57,9 @@ class StackedNetworks:
         weight = layers[0][0]
         # All members have the same inputs: their first layers are one matrix.
         self._first = np.ascontiguousarray(np.moveaxis(weight, 0, 1).reshape(weight.shape[1], -1))
-        self._layers = [(np.ascontiguousarray(w), np.ascontiguousarray(b)) for w, b in layers]
+        self._layers = [
+            (np.ascontiguousarray(w), np.ascontiguousarray(b)[:, None]) for w, b in layers
+        ]
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The outputs (k, n, m) at inputs (n, p), in single precision."""
@@ -65,10 +67,10 @@ class StackedNetworks:
         x = np.asarray(x, np.float32)
         one_row = len(x) == 1
         out = (x @ self._first).reshape(self.n_members, 1, -1) if one_row else x @ weight
-        out += bias[:, None]
+        out += bias
         for weight, bias in self._layers[1:]:
             out = self._activate(out) @ weight
-            out += bias[:, None]
+            out += bias
         return out
 
     def of_member(self, number: int, x: np.ndarray) -> np.ndarray:
@@ -89,7 +91,7 @@ def spectrally_normalised(weight: np.ndarray, u: np.ndarray, v: np.ndarray) -> n
 
 def softmax(z: np.ndarray) -> np.ndarray:
     """Weights on the simplex along the last axis; ``z`` is overwritten."""
-    z -= z.max(axis=-1, keepdims=True)
+    z -= np.maximum.reduce(z, axis=-1, keepdims=True)
     np.exp(z, out=z)
-    z /= z.sum(axis=-1, keepdims=True)
+    z /= np.add.reduce(z, axis=-1, keepdims=True)
     return z

@@ -113,8 +113,8 @@ def test_help_info_and_refused_arguments_need_no_heavy_module(model, damaged, ta
     assert after_commands(commands) == {name: set() for name, *_ in commands}
 
 
-def test_a_refused_table_needs_pandas_at_most(model, table, tmp_path):
-    """Neither JAX nor scikit-learn: looking into a table takes pandas alone."""
+def test_a_refused_table_needs_no_heavy_module(model, table, tmp_path):
+    """Neither JAX nor scikit-learn, nor pandas for tables as small as these."""
     commands = []
     for number, (name, (content, _)) in enumerate(BAD_TABLES.items()):
         path = tmp_path / f"{number}.csv"
@@ -134,14 +134,24 @@ def test_a_refused_table_needs_pandas_at_most(model, table, tmp_path):
         commands.append((f"report: {name}", 2, "report", model, path, "-o", tmp_path / "r.html"))
     fit = ("fit", table, "--target", "price", "--out", tmp_path / "m")
     commands += [
+        ("no such target", 2, *fit[:2], "--target", "prize", *fit[4:]),
+        ("no such weights", 2, *fit, "--weights", "heavy"),
         ("too few rows to hold out", 2, *fit, "--test-size", "0.98"),
         ("y outside the bounds", 2, *fit, "--bounds", "1000,"),
         ("y not whole", 2, *fit, "--integer"),
     ]
-    found = after_commands(commands)
-    assert {name: modules - {"pandas"} for name, modules in found.items()} == {
-        name: set() for name, *_ in commands
-    }
+    assert after_commands(commands) == {name: set() for name, *_ in commands}
+
+
+def test_a_refused_table_that_is_not_plain_needs_pandas_at_most(model, table, tmp_path):
+    spaced = tmp_path / "spaced.csv"
+    spaced.write_text("x,colour,sold,price\n 1,red,True,cheap\n 2,red,True,dear\n")
+    fit = ("fit", table, "--target", "price", "--out", tmp_path / "m")
+    commands = [
+        ("text as target", 2, "fit", spaced, *fit[2:]),
+        ("marks of missing values", 2, *fit, "--missing", "red", "--bounds", "1000,"),
+    ]
+    assert after_commands(commands) == {name: {"pandas"} for name, *_ in commands}
 
 
 def test_names_of_estimators_need_no_class():

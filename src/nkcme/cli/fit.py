@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -94,7 +95,8 @@ def fit_table(
     check_destination(out)
     checkpoint = checkpoint_of(out)
     _check_checkpoint(checkpoint, resume)
-    rows = read_training_rows(table, columns, options, note or (lambda _: None))
+    check = partial(_check_split, test_size, seed, types, parameters)
+    rows = read_training_rows(table, columns, options, note or (lambda _: None), check)
     train, test = rows.split(test_size, seed)
     summary = _check_training_rows(train, types, parameters)
     if types is not None:
@@ -168,6 +170,17 @@ def _check_training_rows(
     encoder = TableEncoder.fit(rows.X, sample_weight=rows.weight, types=types)
     _check_support(parameters, rows.y)
     return TableSummary.of(rows.X, encoder, rows.y[:, None], types)
+
+
+def _check_split(
+    test_size: float,
+    seed: int,
+    types: dict[str, str] | None,
+    parameters: dict[str, Any],
+    rows: TrainingRows,
+) -> None:
+    """Refuse rows that cannot be split, or of which `fit` would refuse its part."""
+    _check_training_rows(rows.split(test_size, seed)[0], types, parameters)
 
 
 def _fit_or_stop(

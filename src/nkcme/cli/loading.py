@@ -32,7 +32,12 @@ def load_with_features(
     """A model, and the columns of a table file that it was fitted on, parsed as in training."""
     saved = _read_one_output(path)
     frame = read_table(
-        table, like=saved.encoder, target=saved.target_name, options=options, note=note
+        table,
+        like=saved.encoder,
+        target=saved.target_name,
+        options=options,
+        note=note,
+        check=lambda plain: _features(saved, plain, _silently),
     )
     X = _features(saved, frame, note)
     return saved.estimator(), X
@@ -51,9 +56,20 @@ def load_with_truth(
     name = target or saved.target_name
     if name is None:
         raise NkcmeError(f"{path} does not hold the target's name; give it with --target")
-    frame = read_table(table, like=saved.encoder, target=name, options=options, note=note)
-    others, y = split_target(frame, name, drop_missing=drop_missing)
-    X = _features(saved, others, note)
+
+    def split(frame: Any, note: Note) -> tuple[Any, np.ndarray]:
+        others, y = split_target(frame, name, drop_missing=drop_missing)
+        return _features(saved, others, note), y
+
+    frame = read_table(
+        table,
+        like=saved.encoder,
+        target=name,
+        options=options,
+        note=note,
+        check=lambda plain: split(plain, _silently),
+    )
+    X, y = split(frame, note)
     return saved.estimator(), X, y, name
 
 
@@ -67,6 +83,10 @@ def load_for_exploring(
     if target is not None or name in frame.columns:
         frame, y = split_target(frame, str(name))
     return _features(saved, frame, note), y
+
+
+def _silently(message: str) -> None:
+    """For a table that will be read again."""
 
 
 def _read_one_output(path: Path) -> SavedModel:

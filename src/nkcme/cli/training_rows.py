@@ -32,7 +32,7 @@ class TableColumns(NamedTuple):
 class TrainingRows(NamedTuple):
     """Features, target, and for each row its weight and its group or time where it has one."""
 
-    X: Any  # a pandas frame
+    X: Any  # a frame
     y: np.ndarray
     weight: np.ndarray | None = None
     groups: np.ndarray | None = None
@@ -65,14 +65,27 @@ def read_training_rows(
     columns: TableColumns,
     options: TableOptions,
     note: Callable[[str], object],
+    check: Callable[[TrainingRows], object] = lambda _: None,
 ) -> TrainingRows:
     """The rows of a training table.
 
-    The columns of weights and groups are no features; that of time is one.
+    The columns of weights and groups are no features; that of time is one. ``check`` is called with
+    the rows of a small text file before pandas reads it.
     """
     if columns.group is not None and columns.time is not None:
         raise NkcmeError("--group and --time hold out different rows; give one of them")
-    frame = read_table(path, options=options, note=note)
+    frame = read_table(
+        path,
+        options=options,
+        note=note,
+        check=lambda plain: check(_training_rows(plain, columns, lambda _: None)),
+    )
+    return _training_rows(frame, columns, note)
+
+
+def _training_rows(
+    frame: Any, columns: TableColumns, note: Callable[[str], object]
+) -> TrainingRows:
     for name, what in ((columns.weights, "the weights"), (columns.group, "the groups")):
         if name is not None:
             need_column(frame, name, what)
@@ -93,6 +106,6 @@ def read_training_rows(
     if columns.time is not None:
         times = moments_of(Table.read(X[[columns.time]], "the table").column(0))
     X = X.drop(columns=[name for name in (columns.weights, columns.group) if name is not None])
-    if X.columns.empty:
+    if not len(X.columns):
         raise TableError("no column is left to predict the target from; add one to the table")
     return TrainingRows(X, y, weight, groups, times)

@@ -22,6 +22,7 @@ from nkcme.distributions.checks import (
     checked_size,
 )
 from nkcme.distributions.description import DescribedRows
+from nkcme.distributions.elementwise import every
 from nkcme.errors import NkcmeError
 
 #: Quantiles whose log densities are averaged to an entropy.
@@ -133,13 +134,17 @@ class Distribution(DescribedRows):
         """
         self._need_one_output("a quantile")
         levels = as_floats("quantile levels", q)
-        if levels.ndim > 1 or not np.all((levels >= 0) & (levels <= 1)):
+        if levels.ndim > 1 or not every((levels >= 0) & (levels <= 1)):
             raise NkcmeError("quantile levels must be numbers from 0 to 1, in a list or alone")
-        flat = np.atleast_1d(levels)
-        values, order = self._ppf(flat), np.argsort(flat)
+        if levels.ndim == 0:
+            return self._ppf(levels[None])[:, 0]
+        values = self._ppf(levels)
         # Rounding may let neighbouring quantiles cross in the last digit.
+        if every(levels[1:] >= levels[:-1]):
+            return np.maximum.accumulate(values, axis=1, out=values)
+        order = np.argsort(levels)
         values[:, order] = np.maximum.accumulate(values[:, order], axis=1)
-        return values[:, 0] if levels.ndim == 0 else values
+        return values
 
     def isf(self, q: ArrayLike) -> np.ndarray:
         """Quantiles at the levels 1 - ``q``: the values that are exceeded with probability ``q``.

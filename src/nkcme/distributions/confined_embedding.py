@@ -76,21 +76,25 @@ class ConfinedEmbedding(HilbertSpaceElement):
 
     def _law(self) -> PiecewiseUniform | Rounded | WholeNumbers:
         """The distribution of each row: calibrated, with its tails, widened, on the support."""
-        reader, scale = self._one_output, np.broadcast_to(self.scale, (self.n_rows, 1))
+        reader, scale = self._one_output, self.scale
+        if len(scale) != self.n_rows:
+            scale = np.broadcast_to(scale, (self.n_rows, 1))
         standard, below = reader.edges, reader.table.values
         if self.transform == LOG:
             standard, below = divided(standard, below)
         edges = self.location + scale * standard
-        for bound in self._transformed_bounds:  # atoms are rounded to single precision
-            edges = np.where(np.abs(edges - bound) < SAME_PLACE * scale, bound, edges)
+        if self.support.reached:
+            for bound in self._transformed_bounds:  # atoms are rounded to single precision
+                edges = np.where(np.abs(edges - bound) < SAME_PLACE * scale, bound, edges)
         law = PiecewiseUniform(edges, below)
         if self.calibration is not None:
             law = law.calibrated(self.calibration)
         if self.tails is not None:
             lower, upper = (tail.in_units(scale[:, 0]) for tail in self.tails)
-            below = lower.mass[:, None] + (1.0 - lower.mass - upper.mass)[:, None] * law.below
+            between = 1.0 - self.tails.lower.mass - self.tails.upper.mass
+            below = self.tails.lower.mass + between * law.below
             law = PiecewiseUniform(law.edges, below, lower, upper)
-        widens = bool(self.added_std.any())
+        widens = np.count_nonzero(self.added_std) > 0
         if self.transform == LOG:
             of_y = exponential(law)
             law = stretched(of_y, law.stretch(self.added_std)) if widens else of_y

@@ -10,6 +10,7 @@ import numpy as np
 
 from nkcme.distributions.checks import as_rows
 from nkcme.distributions.confined_embedding import LAW, SAME_PLACE, ConfinedEmbedding
+from nkcme.distributions.elementwise import some
 from nkcme.distributions.kernel_values import need_kernel
 from nkcme.distributions.readings import (
     READINGS,
@@ -124,7 +125,8 @@ class Embedding(ConfinedEmbedding):
     def __post_init__(self) -> None:
         atoms = np.asarray(self.atoms, np.float64)
         atoms = atoms[:, None] if atoms.ndim == 1 else atoms
-        weights = np.atleast_2d(np.asarray(self.weights))
+        weights = np.asarray(self.weights)
+        weights = weights if weights.ndim > 1 else np.atleast_2d(weights)
         if atoms.ndim != 2 or weights.ndim != 2 or weights.shape[1] != len(atoms) or not len(atoms):
             raise NkcmeError(
                 f"expected atoms (m, d) and weights (n_rows, m); got {atoms.shape} and "
@@ -132,7 +134,7 @@ class Embedding(ConfinedEmbedding):
             )
         if self.reading not in (*READINGS, LAW):
             raise NkcmeError(f"reading must be one of {(*READINGS, LAW)}; got {self.reading!r}")
-        if self.reading == LAW and (atoms.shape[1] > 1 or (weights < 0).any()):
+        if self.reading == LAW and (atoms.shape[1] > 1 or some(weights < 0)):
             raise NkcmeError("a law is read from weights of one output that are not negative")
         if self.transform not in TRANSFORMS:
             raise NkcmeError(f"transform must be one of {TRANSFORMS}; got {self.transform!r}")
@@ -144,7 +146,7 @@ class Embedding(ConfinedEmbedding):
         if not self.bandwidth > 0:
             raise NkcmeError(f"the bandwidth must be positive; got {self.bandwidth}")
         need_kernel(self.kernel)
-        if atoms.shape[1] == 1 and (atoms[1:, 0] < atoms[:-1, 0]).any():
+        if atoms.shape[1] == 1 and some(atoms[1:, 0] < atoms[:-1, 0]):
             order = np.argsort(atoms[:, 0], kind="stable")
             atoms, weights = atoms[order], weights[:, order]
         expected = (*atoms.shape, atoms.shape[1])
@@ -341,9 +343,9 @@ def summing_to_one(weights: np.ndarray) -> np.ndarray:
 
     A signed row with a sum close to zero would blow up; its positive part is used instead.
     """
-    total = weights.sum(axis=1, keepdims=True, dtype=np.float64)
+    total = np.add.reduce(weights, axis=1, keepdims=True, dtype=np.float64)
     unusable = ~(total > 0.05)
-    if unusable.any():
+    if some(unusable):
         positive = np.maximum(weights, 0.0) + 1e-12
         weights = np.where(unusable, positive, weights)
         total = weights.sum(axis=1, keepdims=True, dtype=np.float64)

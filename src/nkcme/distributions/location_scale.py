@@ -10,6 +10,7 @@ import numpy as np
 
 from nkcme.distributions.base import Distribution
 from nkcme.distributions.blocks import count_that_fits, map_points, map_rows
+from nkcme.distributions.elementwise import every
 from nkcme.errors import NkcmeError
 
 
@@ -23,7 +24,8 @@ class LocationScale(Distribution):
         """Check ``location`` and ``scale`` and bring them to the shape (1 or n_rows, d)."""
         n, d = self.n_rows, self.n_outputs
         for name in ("location", "scale"):
-            units = np.atleast_2d(np.asarray(getattr(self, name), np.float64))
+            units = np.asarray(getattr(self, name), np.float64)
+            units = units if units.ndim > 1 else np.atleast_2d(units)
             if units.ndim != 2 or len(units) not in (1, n) or units.shape[1] not in (1, d):
                 raise NkcmeError(
                     f"{name} must be a number or an array ({d},) or ({n}, {d}); got shape "
@@ -32,7 +34,7 @@ class LocationScale(Distribution):
             if units.shape[1] != d:
                 units = np.broadcast_to(units, (len(units), d))
             object.__setattr__(self, name, units)
-        if not (self.scale > 0).all():
+        if not every(self.scale > 0):
             raise NkcmeError(f"the scale must be positive; got {np.min(self.scale)}")
 
     def _units_of(self, rows: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nkcme.distributions.elementwise import clipped
+from nkcme.distributions.elementwise import clipped, every
 
 
 class CdfTable(NamedTuple):
@@ -25,13 +25,15 @@ class CdfTable(NamedTuple):
         Each row is divided by its positive mass. A row without any is spread evenly over its bins,
         so that nothing is NaN.
         """
-        positive = np.maximum(masses, 0.0)
-        positive[~(positive.sum(axis=1) > 0)] = 1.0 / max(len(edges) - 1, 1)
-        total = positive.sum(axis=1)
         values = np.zeros((len(masses), len(edges)))
-        np.cumsum(positive / total[:, None], axis=1, out=values[:, 1:])
-        values[:, -1] = 1.0
-        return cls(edges, np.minimum(values, 1.0))
+        np.maximum(masses, 0.0, out=values[:, 1:])
+        np.add.accumulate(values, axis=1, out=values)
+        total = values[:, -1:].copy()
+        if not every(total > 0):
+            values[~(total[:, 0] > 0)] = np.linspace(0.0, 1.0, len(edges))
+            total[~(total > 0)] = 1.0
+        values /= total
+        return cls(edges, values)
 
     def density(self, z: np.ndarray) -> np.ndarray:
         """The slope of the CDF at points (n_rows or 1, m): that of the bin on their right, and on

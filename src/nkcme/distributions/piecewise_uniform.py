@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nkcme.distributions.checks import as_rows
-from nkcme.distributions.elementwise import clipped
+from nkcme.distributions.elementwise import clipped, some
 from nkcme.distributions.row_law import RowLaw
+from nkcme.distributions.row_search import last_below
 from nkcme.distributions.tails import Tail
 
 
@@ -60,13 +63,16 @@ class PiecewiseUniform(RowLaw):
 
     def probability(self, y: np.ndarray, *, inclusive: bool) -> np.ndarray:
         """P(Y <= y), or P(Y < y) unless ``inclusive``, at points (n_rows, m)."""
-        j, n = _last_below(self.edges, y, inclusive), self.edges.shape[1]
+        j, n = last_below(self.edges, y, inclusive), self.edges.shape[1]
         value = self._interpolated(y, clipped(j, 0, n - 2))
         # Few points are beyond the edges.
-        rows, columns = np.nonzero(j < 0)
-        value[rows, columns] = self._mass_below(rows, y[rows, columns])
-        rows, columns = np.nonzero(j == n - 1)
-        value[rows, columns] = 1.0 - self._mass_above(rows, y[rows, columns])
+        below, above = j < 0, j == n - 1
+        if some(below):
+            rows, columns = np.nonzero(below)
+            value[rows, columns] = self._mass_below(rows, y[rows, columns])
+        if some(above):
+            rows, columns = np.nonzero(above)
+            value[rows, columns] = 1.0 - self._mass_above(rows, y[rows, columns])
         return value
 
     def probability_between(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -89,10 +95,9 @@ class PiecewiseUniform(RowLaw):
         points, jump = self._points(y), self._pmf(y)
         first, last = self.edges[:, :1], self.edges[:, -1:]
         n = self.edges.shape[1]
-        j = clipped(_last_below(self.edges, points, True), 0, n - 2)
+        j = clipped(last_below(self.edges, points, True), 0, n - 2)
         # On the last edge the density is that of the bin before it.
-        left, right = _beside(self.edges, j)
-        low, high = _beside(self.below, j)
+        left, right, low, high = self._bins(j)
         width, mass = right - left, high - low
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value = np.where(width > 0, np.log(mass) - np.log(width), -np.inf)
@@ -107,23 +112,20 @@ class PiecewiseUniform(RowLaw):
 
     def quantiles(self, q: np.ndarray) -> np.ndarray:
         """Quantiles at levels (n_rows, m)."""
-        j = clipped(_last_below(self.below, q, False), 0, self.edges.shape[1] - 2)
-        left, right = _beside(self.edges, j)
-        low, high = _beside(self.below, j)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(high > low, (q - low) / (high - low), 0.0)
-        value = np.minimum(left + clipped(share, 0.0, 1.0) * (right - left), right)
+        j = clipped(last_below(self.below, q, False), 0, self.edges.shape[1] - 2)
+        left, right, low, high = self._bins(j)
+        value = np.minimum(left + _share(q, low, high) * (right - left), right)
         if self.lower is not None:
             mass = self.lower.mass[:, None]
             beyond = q < mass
-            if beyond.any():
+            if some(beyond):
                 with np.errstate(invalid="ignore", divide="ignore"):
                     t = self.lower.distance(clipped(q / mass, 0.0, 1.0))
                 value = np.where(beyond, self.edges[:, :1] - t, value)
         if self.upper is not None:
             mass = self.upper.mass[:, None]
             beyond = 1.0 - q < mass
-            if beyond.any():
+            if some(beyond):
                 with np.errstate(invalid="ignore", divide="ignore"):
                     t = self.upper.distance(clipped((1.0 - q) / mass, 0.0, 1.0))
                 value = np.where(beyond, self.edges[:, -1:] + t, value)
@@ -134,9 +136,11 @@ class PiecewiseUniform(RowLaw):
 
         R is linear between its levels, and F between its edges: so is R(F) between both.
         """
-        levels = np.linspace(0.0, 1.0, len(values))
-        inner = np.broadcast_to(levels[1:-1], (self.n_rows, len(levels) - 2))
-        below = np.sort(np.concatenate([self.below, inner], axis=1), axis=1)
+        levels, n_edges = _even_levels(len(values)), self.edges.shape[1]
+        below = np.empty((self.n_rows, n_edges + len(levels) - 2))
+        below[:, :n_edges] = self.below
+        below[:, n_edges:] = levels[1:-1]
+        below.sort(axis=1)
         mapped = np.interp(below, levels, np.minimum(values, 1.0))
         return PiecewiseUniform(self.quantiles(below), mapped)
 
@@ -155,7 +159,7 @@ class PiecewiseUniform(RowLaw):
 
     def stretch(self, added_std: np.ndarray) -> np.ndarray:
         """The factor (n_rows,) by which the standard deviation is to grow."""
-        std = self._mean_and_std()[1]
+        std = self._std()[:, 0]
         # Where there is next to no width, there is nothing to stretch.
         relative = np.divide(added_std, std, out=np.zeros_like(std), where=std > 1e-6 * added_std)
         return np.hypot(1.0, relative)
@@ -163,32 +167,43 @@ class PiecewiseUniform(RowLaw):
     # --- moments, samples and scores --------------------------------------------------------------
 
     def _mean(self) -> np.ndarray:
-        return self._mean_and_std()[0][:, None]
+        return self._centered.mean[:, None]
 
     def _std(self) -> np.ndarray:
-        return self._mean_and_std()[1][:, None]
-
-    def _mean_and_std(self) -> tuple[np.ndarray, np.ndarray]:
-        # Around a point inside, in units of the largest distance from it: far from zero squares
-        # would cancel, and in units of 1e200 they would be infinite.
-        half = np.minimum((self.below < 0.5).sum(axis=1), self.edges.shape[1] - 1)
-        origin = self.edges[np.arange(self.n_rows), half][:, None]
-        unit = np.abs(self.edges - origin).max(axis=1, keepdims=True)
-        unit = np.where(unit > 0, unit, 1.0)
-        edges, mass = (self.edges - origin) / unit, self.below[:, 1:] - self.below[:, :-1]
+        around = self._centered
+        # In units of the largest distance: squares of units of 1e200 would be infinite.
+        unit = np.maximum(-around.edges[:, :1], around.edges[:, -1:])
+        unit[~(unit > 0)] = 1.0
+        edges = around.edges / unit
+        unit = unit[:, 0]
         left, right = edges[:, :-1], edges[:, 1:]
-        first = 0.5 * (mass * (left + right)).sum(axis=1)
-        second = (mass * (left * left + left * right + right * right)).sum(axis=1) / 3.0
-        ends = (
-            (self.lower, self.below[:, 0], edges[:, 0], -1.0),
-            (self.upper, 1.0 - self.below[:, -1], edges[:, -1], 1.0),
-        )
-        for tail, beyond, edge, outward in ends:
-            mean, square = (0.0, 0.0) if tail is None else tail.relative_to(unit[:, 0]).moments()
-            first += beyond * (edge + outward * mean)
-            second += beyond * (edge * edge + 2.0 * edge * outward * mean + square)
-        std = unit[:, 0] * np.sqrt(np.maximum(second - first * first, 0.0))
-        return origin[:, 0] + unit[:, 0] * first, std
+        squares = left * left + left * right + right * right
+        second = np.add.reduce(around.mass * squares, axis=1) / 3.0
+        for tail, beyond, edge, outward in self._ends(edges):
+            second += beyond * edge * edge
+            if tail is not None:
+                mean, square = tail.relative_to(unit).moments()
+                second += beyond * (2.0 * edge * outward * mean + square)
+        first = (around.mean - around.origin) / unit
+        return (unit * np.sqrt(np.maximum(second - first * first, 0.0)))[:, None]
+
+    @cached_property
+    def _centered(self) -> _Centered:
+        # Around the median: far from zero squares would cancel.
+        half = (self.below >= 0.5).argmax(axis=1)
+        origin = self.edges[np.arange(self.n_rows), half]
+        edges, mass = self.edges - origin[:, None], self.below[:, 1:] - self.below[:, :-1]
+        mean = 0.5 * np.add.reduce(mass * (edges[:, 1:] + edges[:, :-1]), axis=1)
+        for tail, beyond, edge, outward in self._ends(edges):
+            mean += beyond * (edge if tail is None else edge + outward * tail.mean())
+        return _Centered(origin, edges, mass, origin + mean)
+
+    def _ends(
+        self, edges: np.ndarray
+    ) -> Iterator[tuple[Tail | None, np.ndarray, np.ndarray, float]]:
+        """Each tail, the mass (n_rows,) beyond its edge, the edge among these, and its side."""
+        yield self.lower, self.below[:, 0], edges[:, 0], -1.0
+        yield self.upper, 1.0 - self.below[:, -1], edges[:, -1], 1.0
 
     def _mode(self) -> np.ndarray:
         """The largest point mass if there is one, else the middle of the densest bin."""
@@ -205,10 +220,9 @@ class PiecewiseUniform(RowLaw):
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         inside = clipped(y, self.edges[:, 0], self.edges[:, -1])[:, None]
-        j = clipped(_last_below(self.edges, inside, True), 0, self.edges.shape[1] - 2)
+        j = clipped(last_below(self.edges, inside, True), 0, self.edges.shape[1] - 2)
         at_y = self._interpolated(inside, j)
-        left, right = _beside(self.edges, j)
-        low, high = _beside(self.below, j)
+        left, right, low, high = self._bins(j)
         score = square_integral(inside - left, low, at_y)
         score += square_integral(right - inside, 1.0 - at_y, 1.0 - high)
         width, start, end = np.diff(self.edges, axis=1), self.below[:, :-1], self.below[:, 1:]
@@ -237,6 +251,18 @@ class PiecewiseUniform(RowLaw):
 
     # --- edges ------------------------------------------------------------------------------------
 
+    def mass_before(self, y: np.ndarray) -> np.ndarray:
+        """P(Y < y), (n_rows, 1), for y up to the first edges."""
+        if self.lower is None:
+            return np.zeros((self.n_rows, 1))
+        return self.lower.mass[:, None] * self.lower.survival(self.edges[:, :1] - y)
+
+    def mass_after(self, y: np.ndarray) -> np.ndarray:
+        """P(Y > y), (n_rows, 1), for y from the last edges on."""
+        if self.upper is None:
+            return np.zeros((self.n_rows, 1))
+        return self.upper.mass[:, None] * self.upper.survival(y - self.edges[:, -1:])
+
     def _mass_below(self, rows: np.ndarray, y: np.ndarray) -> np.ndarray:
         """P(Y < y) of these rows, for y (m,) below their first edges."""
         if self.lower is None:
@@ -250,47 +276,46 @@ class PiecewiseUniform(RowLaw):
         return self.upper[rows].mass_beyond(y - self.edges[rows, -1])
 
     def _interpolated(self, y: np.ndarray, j: np.ndarray) -> np.ndarray:
-        left, right = _beside(self.edges, j)
-        low, high = _beside(self.below, j)
+        left, right, low, high = self._bins(j)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(right > left, (y - left) / (right - left), 1.0)
         return low + clipped(share, 0.0, 1.0) * (high - low)
+
+    def _bins(self, j: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The edges of the bins j, and the CDF at them: left, right, low, high (n_rows, m)."""
+        place = j
+        if self.n_rows > 1:
+            place = j + self.edges.shape[1] * np.arange(self.n_rows)[:, None]
+        after = place + 1
+        edges, below = self.edges.ravel(), self.below.ravel()
+        return edges.take(place), edges.take(after), below.take(place), below.take(after)
+
+
+class _Centered(NamedTuple):
+    """What moments are computed from."""
+
+    origin: np.ndarray  # (n_rows,), near the median
+    edges: np.ndarray  # (n_rows, g), relative to it
+    mass: np.ndarray  # (n_rows, g - 1), between edges
+    mean: np.ndarray  # (n_rows,)
+
+
+@lru_cache(maxsize=16)
+def _even_levels(n: int) -> np.ndarray:
+    """n even levels from 0 to 1."""
+    levels = np.linspace(0.0, 1.0, n)
+    levels.setflags(write=False)
+    return levels
 
 
 #: Smaller jumps of a CDF are rounding.
 _LEAST_JUMP = 1e-12
 
 
-#: Up to as many points per row one search over all rows is faster than one search for each row.
-_FEW_POINTS = 4
-
-#: But for as many rows.
-_FEW_ROWS = 8
-
-
-def _last_below(table: np.ndarray, y: np.ndarray, inclusive: bool) -> np.ndarray:
-    """The last column j (n_rows, m) with table[j] < y, or <= y if ``inclusive``; -1 for none."""
-    if y.shape[1] > _FEW_POINTS or len(y) <= _FEW_ROWS:
-        found, side = np.empty(y.shape, np.intp), "right" if inclusive else "left"
-        for place, row, points in zip(found, table, y, strict=True):
-            place[:] = row.searchsorted(points, side)
-        return found - 1
-    n = table.shape[1]
-    found = np.full(y.shape, -1)
-    step = 1 << (n - 1).bit_length()
-    while step:
-        ahead = np.minimum(found + step, n - 1)
-        value = np.take_along_axis(table, ahead, axis=1)
-        passed = value <= y if inclusive else value < y
-        found = np.where(passed & (found + step < n), ahead, found)
-        step //= 2
-    return found
-
-
-def _beside(table: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of the table in the columns j and j + 1, (n_rows, m) each."""
-    flat, place = table.ravel(), j + table.shape[1] * np.arange(len(table))[:, None]
-    return flat[place], flat[place + 1]
+def _share(q: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The position of levels between those of the edges beside them, from 0 to 1."""
+    # The least difference keeps zero out of the denominator; with it the quotient is finite.
+    return clipped((q - low) / np.maximum(high - low, 1e-300), 0.0, 1.0)
 
 
 def square_integral(width: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

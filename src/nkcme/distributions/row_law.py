@@ -21,7 +21,8 @@ class RowLaw(Distribution):
         return 1
 
     def _ppf(self, q: np.ndarray) -> np.ndarray:
-        return self.quantiles(np.broadcast_to(q, (self.n_rows, len(q))))
+        levels = q[None] if self.n_rows == 1 else np.broadcast_to(q, (self.n_rows, len(q)))
+        return self.quantiles(levels)
 
     def _rvs(self, size: int, rng: np.random.RandomState) -> np.ndarray:
         return self.quantiles(rng.uniform(size=(self.n_rows, size))).T[..., None]

@@ -43,22 +43,13 @@ class SpreadAtoms(OneOutputReading):
         bins, weights = self._bins, np.asarray(self.measure.weights, np.float64)
         if len(bins.first) < weights.shape[1]:
             weights = np.add.reduceat(weights, bins.first, axis=1)
-        spread = weights
-        if len(bins.of_points):
-            spread = weights.copy()
-            spread[:, bins.of_points] = 0.0
-        near, far = 1.0 - 0.5 * self.overlap, 0.5 * self.overlap
-        sides = (spread * bins.left, spread * (1.0 - bins.left))
-        # Two halves of each atom's bin, and with overlap one more half gap at either end.
-        k, first = len(bins.left), int(self.overlap > 0)
-        masses = np.zeros((len(weights), 2 * k + 2 * first))
-        for side, mass in enumerate(sides):
-            masses[:, first + side : first + side + 2 * k : 2] += near * mass
+        masses = weights.take(bins.nearer, axis=1)
+        masses *= bins.nearer_share
         if self.overlap:
-            masses[:, 0 : 2 * k : 2] += far * sides[0]
-            masses[:, 3 : 3 + 2 * k : 2] += far * sides[1]
-        at = bins.cells
-        return np.insert(masses, at, weights[:, bins.of_points], axis=1) if len(at) else masses
+            farther = weights.take(bins.farther, axis=1)
+            farther *= bins.farther_share
+            masses += farther
+        return masses
 
     @property
     def mode_candidates(self) -> np.ndarray:
@@ -70,23 +61,23 @@ class _Bins(NamedTuple):
 
     Attributes
     ----------
-    first : array
+    first : array (k,)
         The first atom of each bin; equal and nearly equal atoms share one.
-    left : array
-        The share of a bin's mass on the left of its atom.
-    of_points : array
-        The bins of the atoms that are values of their own.
-    cells : array
-        The position, among the halves of bins, of the right half of each of these.
-    edges : array
-        Between the masses.
+    edges : array (g,)
+        Between the masses: the middles and the ends of bins, twice where an atom is a point.
+    nearer, farther : array (g - 1,)
+        The bins whose mass lies between edges: that of the nearer atom, and the one that reaches
+        over from beyond.
+    nearer_share, farther_share : array (g - 1,)
+        The share of a bin's mass that lies there.
     """
 
     first: np.ndarray
-    left: np.ndarray
-    of_points: np.ndarray
-    cells: np.ndarray
     edges: np.ndarray
+    nearer: np.ndarray
+    farther: np.ndarray
+    nearer_share: np.ndarray
+    farther_share: np.ndarray
 
 
 @lru_cache(maxsize=16)
@@ -104,9 +95,27 @@ def _bins(atoms: bytes, bandwidth: float, overlap: float, points: tuple[int, ...
     edges[0], edges[-1] = eta[0] - 0.5 * gaps[0], eta[-1] + 0.5 * gaps[-1]
     if overlap:
         edges = np.concatenate([[eta[0] - gaps[0]], edges, [eta[-1] + gaps[-1]]])
+    # Two halves of each bin, and with overlap half a gap more at either end. A half holds mass of
+    # its own atom and, with overlap, of the neighbour on its other side.
+    k, reach = len(eta), int(overlap > 0)
+    n_halves = 2 * k + 2 * reach
+    nearer, farther = np.zeros((2, n_halves), np.intp)
+    nearer_share, farther_share = np.zeros((2, n_halves))
+    left = gaps[1:] / (gaps[1:] + gaps[:-1])
     of_points = np.searchsorted(first, np.asarray(points, int), "right") - 1
-    cells = 2 * of_points + 1 + int(overlap > 0)
+    spread = np.ones(k)
+    spread[of_points] = 0.0
+    for side, share in enumerate((left, 1.0 - left)):
+        own = slice(reach + side, reach + side + 2 * k, 2)
+        nearer[own], nearer_share[own] = np.arange(k), (1.0 - 0.5 * overlap) * spread * share
+        if overlap:
+            beyond = slice(3 * side, 3 * side + 2 * k, 2)
+            farther[beyond], farther_share[beyond] = np.arange(k), 0.5 * overlap * spread * share
+    cells = 2 * of_points + 1 + reach
     if len(cells):
         edges = np.insert(edges, cells + 1, edges[cells])
+        nearer, farther = (np.insert(bins, cells, of_points) for bins in (nearer, farther))
+        nearer_share = np.insert(nearer_share, cells, 1.0)
+        farther_share = np.insert(farther_share, cells, 0.0)
     edges.setflags(write=False)
-    return _Bins(first, gaps[1:] / (gaps[1:] + gaps[:-1]), of_points, cells, edges)
+    return _Bins(first, edges, nearer, farther, nearer_share, farther_share)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nkcme.distributions.elementwise import clipped
+from nkcme.distributions.elementwise import clipped, every, some
 from nkcme.distributions.piecewise_uniform import PiecewiseUniform
 from nkcme.distributions.rounded import Rounded
 from nkcme.distributions.tails import Tail
@@ -120,20 +120,20 @@ class Support:
         # The share of each row that is kept: everything but what lies beyond a bound that y does
         # not reach. Where that is nothing at all, the nearest bound gets it.
         start, end = np.zeros((law.n_rows, 1)), np.ones((law.n_rows, 1))
-        if np.isfinite(self.lower) and self.lower not in self.reached:
-            start = law.probability(np.full((law.n_rows, 1), self.lower), inclusive=False)
-        if np.isfinite(self.upper) and self.upper not in self.reached:
+        if self._is_bounded_below and self.lower not in self.reached:
+            start = self._below_lower(law)
+        if self._is_bounded_above and self.upper not in self.reached:
             end = law.probability(np.full((law.n_rows, 1), self.upper), inclusive=True)
-        lost = end - start < _LEAST_SHARE
-        start, end = np.where(lost, 0.0, start), np.where(lost, 1.0, end)
-        upper = law.upper
+        kept = end - start
+        lost = kept < _LEAST_SHARE
+        if some(lost):
+            start, kept = np.where(lost, 0.0, start), np.where(lost, 1.0, kept)
+        upper = None if self._is_bounded_above else law.upper
         if upper is not None:
-            upper = upper.beyond(np.maximum(self.lower - law.edges[:, -1], 0.0))
-            upper = Tail(upper.mass / (end - start)[:, 0], upper.scale, upper.shape)
-        lower = law.lower
+            upper = _scaled(upper.beyond(self.lower - law.edges[:, -1]), 1.0 / kept[:, 0])
+        lower = None if self._is_bounded_below else law.lower
         if lower is not None:
-            lower = lower.beyond(np.maximum(law.edges[:, 0] - self.upper, 0.0))
-            lower = Tail(lower.mass / (end - start)[:, 0], lower.scale, lower.shape)
+            lower = _scaled(lower.beyond(law.edges[:, 0] - self.upper), 1.0 / kept[:, 0])
         extended = self._with_edges_at_bounds(law)
         edges, below = extended.edges, extended.below
         # Edges beyond a bound that y reaches move onto it, with what the law has up to there.
@@ -145,22 +145,41 @@ class Support:
             below = np.where(edges > self.upper, upto, below)
         return PiecewiseUniform(
             clipped(edges, self.lower, self.upper),
-            clipped((below - start) / (end - start), 0.0, 1.0),
-            None if np.isfinite(self.lower) else lower,
-            None if np.isfinite(self.upper) else upper,
+            clipped((below - start) / kept, 0.0, 1.0),
+            lower,
+            upper,
         )
 
+    @cached_property
+    def _is_bounded_below(self) -> bool:
+        return self.lower > -np.inf
+
+    @cached_property
+    def _is_bounded_above(self) -> bool:
+        return self.upper < np.inf
+
+    def _below_lower(self, law: PiecewiseUniform) -> np.ndarray:
+        """P(Y < lower), (n_rows, 1)."""
+        bound = np.full((law.n_rows, 1), self.lower)
+        if every(law.edges[:, :1] >= bound):
+            return law.mass_before(bound)
+        return law.probability(bound, inclusive=False)
+
     def _with_edges_at_bounds(self, law: PiecewiseUniform) -> PiecewiseUniform:
-        """The law with an edge at each bound that lies in a tail, uniform up to there."""
+        """The law with an edge at each bound in the tail of a row, uniform up to there."""
         edges, below = [law.edges], [law.below]
         for bound, first in ((self.lower, True), (self.upper, False)):
-            if np.isinf(bound):
-                continue
             place = law.edges[:, :1] if first else law.edges[:, -1:]
+            in_tail = place > bound if first else place < bound
+            if np.isinf(bound) or not some(in_tail):
+                continue
             place = np.minimum(place, bound) if first else np.maximum(place, bound)
             position = 0 if first else len(edges)
             edges.insert(position, place)
-            below.insert(position, law.probability(place, inclusive=not first))
+            upto = law.mass_before(place) if first else 1.0 - law.mass_after(place)
+            below.insert(position, upto)
+        if len(edges) == 1:
+            return law
         return PiecewiseUniform(np.concatenate(edges, axis=1), np.concatenate(below, axis=1))
 
 

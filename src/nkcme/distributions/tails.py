@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nkcme.distributions.elementwise import some
+
 #: The largest index of a tail: the variance is finite below one half.
 MAX_SHAPE = 0.45
 
@@ -20,7 +22,8 @@ class TailParameters(NamedTuple):
 
     def in_units(self, scale: np.ndarray) -> Tail:
         """The tail of rows with these units (n_rows,)."""
-        return Tail(np.full(len(scale), self.mass), self.scale * scale, self.shape)
+        n = len(scale)
+        return Tail(np.full(n, self.mass), self.scale * scale, np.full(n, self.shape))
 
 
 class Tails(NamedTuple):
@@ -52,7 +55,9 @@ class Tail:
     shape: Any = 0.0
 
     def __post_init__(self) -> None:
-        shape = np.broadcast_to(np.asarray(self.shape, np.float64), np.shape(self.mass))
+        shape = np.asarray(self.shape, np.float64)
+        if shape.shape != np.shape(self.mass):
+            shape = np.broadcast_to(shape, np.shape(self.mass))
         object.__setattr__(self, "shape", shape)
 
     def __getitem__(self, rows: np.ndarray) -> Tail:
@@ -85,9 +90,13 @@ class Tail:
         rate = power - self.shape[:, None]
         return self.scale[:, None] / rate * -np.expm1(-rate * self._exponent(t))
 
+    def mean(self) -> np.ndarray:
+        """The mean of the distance, (n_rows,)."""
+        return self.scale / (1.0 - self.shape)
+
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean and the mean square of the distance, (n_rows,) each."""
-        mean = self.scale / (1.0 - self.shape)
+        mean = self.mean()
         return mean, 2.0 * self.scale * mean / (1.0 - 2.0 * self.shape)
 
     def mass_beyond(self, t: np.ndarray) -> np.ndarray:
@@ -95,7 +104,13 @@ class Tail:
         return self.mass * self.survival(t[:, None])[:, 0]
 
     def beyond(self, t: np.ndarray) -> Tail:
-        """The part of the tail that lies further out than t (n_rows,); again such a tail."""
+        """The part of the tail that lies further out than t (n_rows,); again such a tail.
+
+        Below zero t counts as zero.
+        """
+        if not some(t > 0):
+            return self
+        t = np.maximum(t, 0.0)
         return Tail(self.mass_beyond(t), self.scale + self.shape * t, self.shape)
 
     def squared(self) -> Tail:
@@ -107,4 +122,6 @@ class Tail:
         xi = self.shape[:, None]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             relative = t / self.scale[:, None]
+            if not np.count_nonzero(xi):
+                return relative
             return np.where(xi > 0, np.log1p(xi * relative) / xi, relative)

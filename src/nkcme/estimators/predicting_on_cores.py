@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -24,7 +23,10 @@ def map_rows_on_cores(
     n_threads = min(available_cores(), len(x) // BLOCK_ROWS)
     if n_threads < 2:
         return map_rows(f, x, block_rows=BLOCK_ROWS, axis=axis)
-    from threadpoolctl import threadpool_limits  # only here, where its import does not matter
+    # Only here, where the time of imports does not matter.
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_limits
 
     blocks = row_slices(len(x), BLOCK_ROWS)
     # Each thread has a core of its own: matrix products must not start more.

@@ -13,7 +13,6 @@ import numpy as np
 
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.tables.encoding import TableEncoder
-from nkcme.tables.table_summary import TableSummary
 from nkcme.tables.target import TargetScaler
 
 if TYPE_CHECKING:
@@ -83,6 +82,8 @@ def estimator_from_file(
     given = {name: cls._parameter_from_file(name, value) for name, value in parameters.items()}
     estimator = cls(**cls._ABSENT_IN_OLD_FILES | given)
     estimator.encoder_ = encoder_in_file(config)
+    from nkcme.tables.table_summary import TableSummary  # nkcme.runtime does not need it
+
     estimator.columns_ = TableSummary.of_encoder(estimator.encoder_)
     estimator.scaler_ = scaler_in_file(config)
     estimator.n_outputs_ = len(estimator.scaler_.location)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from nkcme.evaluation import Table, native
+from nkcme.evaluation import native
+
+if TYPE_CHECKING:
+    from nkcme.evaluation import Table
 
 
 class MixedRows:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
 from nkcme.distributions.checks import checked_size
 from nkcme.errors import NkcmeError, TableError
-from nkcme.evaluation import Table, as_table, need_distributions
+from nkcme.evaluation import as_table, need_distributions
 from nkcme.explain.mixed_rows import MixedRows
 from nkcme.explain.statistics import Statistics
+
+if TYPE_CHECKING:
+    from nkcme.evaluation import Table
 
 
 def shap_values(

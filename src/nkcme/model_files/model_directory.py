@@ -7,7 +7,6 @@ one.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -91,6 +90,8 @@ def check_destination(path: PathLike) -> None:
         absent = [parent for parent in building.parents if not os.path.lexists(parent)]
         try:
             if _prepare(directory, building):
+                import tempfile  # only saving needs it
+
                 with tempfile.TemporaryFile(dir=directory):
                     pass
         finally:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
 from nkcme.errors import TableError
-from nkcme.evaluation import Table, as_table
+from nkcme.evaluation import as_table
 from nkcme.tables.column_encoding import Column
 from nkcme.tables.columns import Table as RawTable
 from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.files import to_frame
 from nkcme.tables.values import is_missing
+
+if TYPE_CHECKING:
+    from nkcme.evaluation import Table
 
 #: The quantiles drawn: the median and the ends of the central 50 % and 90 % intervals.
 QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)

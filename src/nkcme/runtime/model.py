@@ -80,11 +80,14 @@ class RuntimeModel(PredictionMethods):
         return self.encoder_.transform(read_rows(X))
 
     def _encoded_records(self, X: Any) -> np.ndarray | None:
-        """The inputs of dicts of plain values, by a shorter way; None for other tables."""
+        """The inputs of dicts or lists of plain values, by a shorter way; None for other tables."""
         rows = [X] if isinstance(X, dict) else X
-        if not isinstance(rows, list) or not all(type(row) is dict for row in rows) or not rows:
+        if not isinstance(rows, list) or not rows:
             return None
-        return self.encoder_.transform_records(rows)
+        kinds = set(map(type, rows))
+        if kinds == {dict}:
+            return self.encoder_.transform_records(rows)
+        return self.encoder_.transform_lists(rows) if kinds == {list} else None
 
     def _stream(
         self, X: Any, ask: Callable[[Distribution], np.ndarray], axis: int = 0

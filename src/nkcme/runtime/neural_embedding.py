@@ -8,6 +8,7 @@ import numpy as np
 
 from nkcme.distributions.atom_covariances import need_covariances
 from nkcme.distributions.confined_embedding import LAW
+from nkcme.distributions.elementwise import mean_over
 from nkcme.distributions.embedding import Embedding
 from nkcme.distributions.kernel_values import need_kernel
 from nkcme.distributions.transforms import NONE
@@ -73,6 +74,7 @@ class EmbeddingEnsemble:
             raise ModelFileError(f"the head of a network is one of {_HEADS}; got {self.head!r}")
         k, m, *_ = *arrays.shape("model.atoms.locations")[:2], 0, 0
         self.atoms = arrays.take("model.atoms.locations", (k, m, n_out))[0]
+        self._double_atoms = self.atoms.astype(np.float64)
         self._components: StackedComponents | None = None
         n_outputs, activation = m, parameters["activation"]
         if components is not None:
@@ -108,20 +110,14 @@ class EmbeddingEnsemble:
 
     def weights(self, x: np.ndarray) -> np.ndarray:
         """The mean (n, m) of the members' weights."""
-        return self.each_weights(x).mean(axis=0)
-
-    def spread(self, x: np.ndarray) -> np.ndarray:
-        """The variance (n,) between the means that members predict for one output."""
-        weights = self.each_weights(x)
-        means = (weights @ self.atoms[:, 0] / weights.sum(axis=-1)).astype(np.float64)
-        return means.var(axis=0, ddof=1) if len(means) > 1 else np.zeros(len(x))
+        return mean_over(self.each_weights(x), axis=0)
 
     def embedding(
         self, weights: np.ndarray, location: Any, scale: Any, reading: str, **law: Any
     ) -> Embedding:
         """The embedding with these weights (n, m), in units of location and scale."""
         return Embedding(
-            atoms=self.atoms,
+            atoms=self._double_atoms,
             weights=weights,
             kernel=self.kernel,
             bandwidth=self.bandwidth,

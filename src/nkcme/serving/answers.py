@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,25 +20,63 @@ def answer(model: RuntimeModel, question: Question) -> bytes:
 
     ``notes`` are those of the command line: columns that were ignored, unknown categories.
     """
-    try:
-        rows, notes = features(model, question.rows)
-        columns = predictions_of(model.predict_dist(rows), question)
+    (found,) = answers(model, [question])
+    if isinstance(found, RequestError):
+        raise found
+    return found
+
+
+def answers(model: RuntimeModel, questions: Sequence[Question]) -> list[bytes | RequestError]:
+    """The body of the answer to each question, or why it has none; one prediction for all."""
+    found: list[bytes | RequestError] = [RequestError("")] * len(questions)
+    encoded: list[tuple[int, np.ndarray, list[str]]] = []
+    for number, question in enumerate(questions):
+        try:
+            encoded.append((number, *_encoded(model, question)))
+        except RequestError as error:
+            found[number] = error
+        except NkcmeError as error:
+            found[number] = RequestError(" ".join(str(error).split()))
+    if not encoded:
+        return found
+    inputs = [x for _, x, _ in encoded]
+    dist = model._distribution(inputs[0] if len(inputs) == 1 else np.concatenate(inputs))
+    # What all of them ask is asked once.
+    same = all(questions[number].asks == questions[encoded[0][0]].asks for number, _, _ in encoded)
+    of_all = predictions_of(dist, questions[encoded[0][0]]) if same else {}
+    start = 0
+    for number, x, notes in encoded:
+        question, rows = questions[number], slice(start, start + len(x))
+        start += len(x)
+        columns = (
+            {name: values[rows] for name, values in of_all.items()}
+            if same
+            else predictions_of(dist[rows], question)
+        )
+        found[number] = _body(columns, len(x), question.single, notes)
+    return found
+
+
+def _encoded(model: RuntimeModel, question: Question) -> tuple[np.ndarray, list[str]]:
+    """The inputs of the model, and notes."""
+    rows, notes = features(model, question.rows)
+    encoded = model._encoded_records(rows)
+    if encoded is None:
+        encoded = model._encode(rows)
         if model.encoder_.has_categories:
             notes += map(str, model.unknown_categories(rows))
-    except RequestError:
-        raise
-    except NkcmeError as error:
-        raise RequestError(" ".join(str(error).split())) from error
-    predictions: list[dict[str, Any]] = [{} for _ in rows]
-    for name, values in columns.items():
-        for prediction, value in zip(predictions, values, strict=True):
-            prediction[name] = value
-    content: dict[str, Any] = predictions[0] if question.single else {"predictions": predictions}
+    return encoded, notes
+
+
+def _body(columns: dict[str, list[Any]], n_rows: int, single: bool, notes: list[str]) -> bytes:
+    predictions = [{name: values[i] for name, values in columns.items()} for i in range(n_rows)]
+    content: dict[str, Any] = predictions[0] if single else {"predictions": predictions}
     if notes:
         content["notes"] = notes
-    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode(
-        errors="backslashreplace"
-    )
+    return _ENCODER.encode(content).encode(errors="backslashreplace")
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def features(model: RuntimeModel, rows: list[Any]) -> tuple[list[Any], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import threading
@@ -16,6 +17,7 @@ from nkcme.errors import NkcmeError, UnknownCategoryWarning
 from nkcme.runtime import RuntimeModel, load
 from nkcme.serving.answers import answer
 from nkcme.serving.description import described, example_row, openapi_of_predict, page
+from nkcme.serving.gathering import Gathering
 from nkcme.serving.questions import MAX_BYTES, Question, RequestError
 
 #: The variable that names the model to a worker process.
@@ -27,7 +29,11 @@ _FEW_ROWS = 32
 
 def app_of_environment() -> FastAPI:
     """The application of the model that `MODEL_VARIABLE` names; each worker calls it."""
-    return make_app(os.environ[MODEL_VARIABLE])
+    app = make_app(os.environ[MODEL_VARIABLE])
+    # What is here now stays: looking through it for garbage would hold up requests.
+    gc.collect()
+    gc.freeze()
+    return app
 
 
 def load_one_output(path: str | os.PathLike[str]) -> RuntimeModel:
@@ -52,23 +58,31 @@ def make_app(path: str | os.PathLike[str]) -> FastAPI:
     # Predicting releases the interpreter's lock only in part: one long answer after the other.
     long_answers = threading.Lock()
     app = FastAPI(title="nkcme", version=__version__, docs_url=None, redoc_url=None)
+    gathering = Gathering(model)
 
     def long_answer(question: Question) -> bytes:
         with long_answers:
             return answer(model, question)
 
-    @app.post("/predict", openapi_extra=openapi_of_predict(model))
     async def predict(request: Request) -> Response:
-        """Predict the distribution of y for one row or for several."""
         try:
             question = Question.read(await body_of(request))
             if len(question.rows) <= _FEW_ROWS and not question.samples:
-                content = answer(model, question)
+                content = await gathering.answer(question)
             else:
                 content = await run_in_threadpool(long_answer, question)
         except RequestError as error:
             return error_response(str(error), error.status)
         return Response(content, media_type="application/json")
+
+    def openapi() -> dict[str, Any]:
+        schema = FastAPI.openapi(app)
+        schema["paths"]["/predict"] = {"post": openapi_of_predict(model)}
+        return schema
+
+    # A plain route: FastAPI's would look for parameters in each request, and there are none.
+    app.add_route("/predict", predict, methods=["POST"])
+    app.openapi = openapi  # type: ignore[method-assign]
 
     @app.get("/health")
     async def get_health() -> dict[str, Any]:

@@ -90,6 +90,7 @@ def openapi_of_predict(model: RuntimeModel) -> dict[str, Any]:
         "content": {"application/json": {"example": {"error": "the table lacks column 'x'"}}},
     }
     return {
+        "summary": "Predict the distribution of y for one row or for several.",
         "requestBody": {
             "required": True,
             "content": {
@@ -99,7 +100,12 @@ def openapi_of_predict(model: RuntimeModel) -> dict[str, Any]:
                 }
             },
         },
-        "responses": {"400": failure, "413": failure, "422": failure},
+        "responses": {
+            "200": {"description": "the predictions", "content": {"application/json": {}}},
+            "400": failure,
+            "413": failure,
+            "422": failure,
+        },
     }
 
 

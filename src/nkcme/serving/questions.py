@@ -57,6 +57,18 @@ class Question:
     samples: int = 0
     seed: int | None = None
 
+    @property
+    def asks(self) -> tuple[Any, ...]:
+        """What is asked of each row."""
+        return (
+            self.mean,
+            self.quantiles,
+            self.intervals,
+            self.probabilities,
+            self.samples,
+            self.seed,
+        )
+
     @classmethod
     def read(cls, body: bytes) -> Question:
         """The question of a body: one row, or ``{"rows": [...], ...}``."""
@@ -120,7 +132,7 @@ def _options(content: dict[str, Any]) -> dict[str, Any]:
         "mean": mean,
         "quantiles": quantiles,
         "intervals": intervals,
-        "probabilities": [_event(event) for event in events],
+        "probabilities": tuple(map(_event, events)),
         "samples": samples,
         "seed": None if content.get("seed") is None else _whole(content, "seed", 0, 2**32 - 1),
     }
@@ -132,7 +144,7 @@ def _numbers(content: dict[str, Any], name: str, default: Sequence[float]) -> Se
         raise RequestError(f'"{name}" must be a list of numbers; got {_shown(values)}')
     if len(values) > MAX_PER_ROW:
         raise RequestError(f'"{name}" has {len(values)} numbers, at most {MAX_PER_ROW} are allowed')
-    return [float(value) for value in values]
+    return tuple(map(float, values))
 
 
 def _whole(content: dict[str, Any], name: str, least: int, most: int) -> int:

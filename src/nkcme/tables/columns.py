@@ -18,6 +18,7 @@ import numpy as np
 from nkcme.errors import TableError
 from nkcme.tables.decimal_marks import DecimalEvidence
 from nkcme.tables.messages import listed, one_line
+from nkcme.tables.plain_frame import PlainFrame
 from nkcme.tables.values import as_float, family, is_missing, label_of
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ class Table:
         """``what`` is the name of the argument, for messages; a table is returned as it is."""
         if isinstance(data, Table):
             return data
+        if isinstance(data, PlainFrame):
+            return cls._of_plain(data, what)
         data = _opened(data, what)
         is_frame = not isinstance(data, np.ndarray)
         if len(data.shape) != 2:
@@ -194,6 +197,16 @@ class Table:
         read: Callable[..., RawColumn] = RawColumn.of_series if is_frame else RawColumn.of_array
         wheres = [f"column {name!r} of {what}" for name in names or range(n_columns)]
         return cls(names, n_rows, n_columns, lambda j: read(wheres[j], data[:, j], decimal))
+
+    @classmethod
+    def _of_plain(cls, frame: PlainFrame, what: str) -> Table:
+        columns = list(frame.columns.items())
+
+        def column(j: int) -> RawColumn:
+            name, array = columns[j]
+            return RawColumn.of_array(f"column {name!r} of {what}", array, frame.decimal)
+
+        return cls(tuple(frame.columns), len(frame), len(columns), column)
 
 
 def read_columns(data: Any, what: str) -> RawColumn | Table:

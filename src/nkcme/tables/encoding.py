@@ -93,7 +93,7 @@ class TableEncoder:
             )
         return cls(learned, bool(standardize))
 
-    @property
+    @cached_property
     def n_outputs(self) -> int:
         return sum(column.n_outputs for column in self.columns)
 
@@ -160,13 +160,24 @@ class TableEncoder:
         ndarray or None
             None where rows hold anything else, for which `transform` has a rule or a message.
         """
-        names, plan = self.feature_names, self._category_places
-        if names is None or not self._is_plain or any(len(row) != len(names) for row in rows):
+        names = self.feature_names
+        if names is None:
             return None
+        return self._transform_plain(rows, names)
+
+    def transform_lists(self, rows: Sequence[Sequence[Any]]) -> np.ndarray | None:
+        """The same for rows with the values of all columns in the order of training."""
+        return self._transform_plain(rows, range(len(self.columns)))
+
+    def _transform_plain(self, rows: Sequence[Any], keys: Sequence[Any]) -> np.ndarray | None:
+        """What `transform` gives for rows that hold plain values by these keys of the columns."""
+        if not self._is_plain or any(len(row) != len(keys) for row in rows):
+            return None
+        number_keys = [keys[j] for j in self._numbers.positions]
+        plan = [(keys[j], place) for j, place in self._category_places]
         try:
-            number_names = [names[j] for j in self._numbers.positions]
-            values = [[row[name] for name in number_names] for row in rows]
-            codes = [[place[row[name]] for name, place in plan] for row in rows]
+            values = [[row[key] for key in number_keys] for row in rows]
+            codes = [[place[row[key]] for key, place in plan] for row in rows]
             if not {type(value) for row in values for value in row} <= _PLAIN_NUMBERS:
                 return None
             numbers = np.array(values, np.float64)
@@ -180,7 +191,7 @@ class TableEncoder:
             outputs[np.arange(len(rows))[:, None], codes] = 1.0
         return outputs
 
-    @property
+    @cached_property
     def has_categories(self) -> bool:
         """Whether some column is one of categories."""
         return any(column.has_categories for column in self.columns)
@@ -195,12 +206,12 @@ class TableEncoder:
         return NumberEncoder(self.columns, self.standardize)
 
     @cached_property
-    def _category_places(self) -> list[tuple[str, dict[str, int]]]:
-        """The name of each column of categories, and the outputs of its categories."""
+    def _category_places(self) -> list[tuple[int, dict[str, int]]]:
+        """The position of each column of categories, and the outputs of its categories."""
         starts = np.cumsum([0, *(column.n_outputs for column in self.columns)]).tolist()
         return [
-            (str(column.name), {label: start + i for i, label in enumerate(column.categories)})
-            for column, start in zip(self.columns, starts, strict=False)
+            (j, {label: start + i for i, label in enumerate(column.categories)})
+            for j, (column, start) in enumerate(zip(self.columns, starts, strict=False))
             if column.kind == "category"
         ]
 
@@ -214,7 +225,7 @@ class TableEncoder:
             and len(X) > 0
             and not self.has_categories
             and self._is_plain
-            and not np.isinf(X).any()
+            and not np.count_nonzero(np.isinf(X))
         )
 
     def unknown_categories(self, X: Any) -> Iterator[UnknownCategories]:

@@ -20,6 +20,7 @@ from nkcme.errors import TableError
 from nkcme.model_files.atomic_files import replacing
 from nkcme.tables.columns import DECIMAL_OF_FILE, Table
 from nkcme.tables.excel_files import read_excel
+from nkcme.tables.plain_frame import PlainFrame
 from nkcme.tables.table_options import UNKNOWN, TableOptions
 from nkcme.tables.table_source import EXCEL, PARQUET, SEPARATORS, WRITTEN, TableSource, extension_of
 from nkcme.tables.text_structure import read_structure, refuse_repeated_names
@@ -37,6 +38,7 @@ def read_table(
     *,
     options: TableOptions = UNKNOWN,
     note: Callable[[str], object] | None = None,
+    check: Callable[[PlainFrame], object] | None = None,
 ) -> pd.DataFrame:
     """The table in a CSV, TSV (either gzipped or not), Parquet or Excel file.
 
@@ -58,6 +60,9 @@ def read_table(
     note : callable, optional
         Receives a line on what was found in the file: a separator or decimal mark that is not the
         usual one, more sheets than one.
+    check : callable, optional
+        Called with a small text file before pandas is imported, to raise at once what would be
+        raised of the frame.
     """
     note = note or (lambda _: None)
     source = TableSource.of(path)
@@ -68,21 +73,25 @@ def read_table(
         elif source.extension == EXCEL:
             frame = _read_excel(source, note)
         else:
-            frame = _read_text(source, like, target, options, note)
+            frame = _read_text(source, like, target, options, note, check)
     except FileNotFoundError as error:
         raise TableError(f"{path} does not exist; check the path of the table") from error
     except OSError as error:
         raise TableError(f"{path} cannot be read: {_reason(error)}; check the file") from error
     if frame.empty:
-        raise TableError(
-            f"{path} has {len(frame)} rows and {len(frame.columns)} columns; expected at least one "
-            "of each below a header"
-        )
+        raise _without_rows(str(path), len(frame), len(frame.columns))
     if options.missing:
         frame = _without_marks(frame, options.missing)
     if source.extension not in SEPARATORS and (mark := Table.read(frame, "X").decimal_mark()):
         frame.attrs[DECIMAL_OF_FILE] = mark
     return frame
+
+
+def _without_rows(name: str, n_rows: int, n_columns: int) -> TableError:
+    return TableError(
+        f"{name} has {n_rows} rows and {n_columns} columns; expected at least one of each below a "
+        "header"
+    )
 
 
 def to_frame(columns: dict[str, np.ndarray]) -> pd.DataFrame:
@@ -215,6 +224,7 @@ def _read_text(
     target: str | None,
     options: TableOptions,
     note: Callable[[str], object],
+    check: Callable[[PlainFrame], object] | None,
 ) -> pd.DataFrame:
     usual = SEPARATORS[source.extension]
     encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
@@ -228,12 +238,18 @@ def _read_text(
                     f"{_first_bad_byte(source, options.encoding)} cannot be decoded; save it again "
                     "as UTF-8, or name its encoding, as in --encoding cp1252"
                 ) from error
+        if not structure.n_rows:
+            raise _without_rows(source.name, 0, len(structure.names))
         decimal = options.decimal or structure.decimal or (None if like is None else like.decimal)
         if decimal == ",":
             as_text = list(structure.names)  # pandas would read 1.200 as 1.2
         else:
             features = [name for name in structure.names if name != target]
             as_text = [*structure.codes, *([] if like is None else like.text_columns(features))]
+        if check is not None and structure.rows is not None and not options.missing:
+            plain = PlainFrame.read(structure.names, structure.rows, as_text, decimal)
+            if plain is not None:
+                check(plain)
         import pandas as pd
 
         with source.open_text() as handle:

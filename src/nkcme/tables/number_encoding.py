@@ -39,8 +39,10 @@ class NumberEncoder:
                 place += number.n_outputs
         self.n_numbers = len(own)
         self._places = np.array(places, np.intp)
+        self._outputs = _compact(self._places)
         self._marked = np.flatnonzero([column.has_missing for column in own])
         self._softened = np.flatnonzero([column.softened for column in own])
+        self._soft = _compact(self._softened)
         self._standardize = standardize
         self._mean = np.array([column.mean for column in own])
         scale = np.array([column.scale for column in own])
@@ -50,7 +52,7 @@ class NumberEncoder:
     def encode(self, values: np.ndarray, outputs: np.ndarray) -> None:
         """Fill in the outputs (n, n_outputs) of values (n, k), NaN where missing."""
         missing = np.isnan(values)
-        some_missing = missing.any()
+        some_missing = np.count_nonzero(missing) > 0
         if self._standardize:
             values = _limited(self._units.standardised(values), 1e100)
             if some_missing:
@@ -58,15 +60,24 @@ class NumberEncoder:
             if len(self._constant):
                 values[:, self._constant] = 0.0
             if len(self._softened):
-                soft = values[:, self._softened]
-                values[:, self._softened] = soft / np.sqrt(1.0 + np.square(soft / SOFT_LIMIT))
+                soft = values[:, self._soft]
+                values[:, self._soft] = soft / np.sqrt(1.0 + np.square(soft / SOFT_LIMIT))
         elif some_missing:
             values = np.where(missing, self._mean, values)
-        outputs[:, self._places] = _limited(
-            values, MAX_STANDARDISED if self._standardize else FLOAT32_MAX
-        )
+        # Softened values are small.
+        if not self._standardize or len(self._softened) < self.n_numbers:
+            limit = MAX_STANDARDISED if self._standardize else FLOAT32_MAX
+            values = _limited(values, limit)
+        outputs[:, self._outputs] = values
         if len(self._marked):
             outputs[:, self._places[self._marked] + 1] = missing[:, self._marked]
+
+
+def _compact(places: np.ndarray) -> np.ndarray | slice:
+    """Places as a slice where they are neighbours, which is faster for single rows."""
+    if len(places) and places[-1] - places[0] == len(places) - 1:
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
 
 
 def _limited(values: np.ndarray, limit: float) -> np.ndarray:

@@ -23,13 +23,17 @@ SEPARATORS = (",", ";", "\t", "|")
 #: The rows in which decimal marks and codes are looked for.
 _EXAMINED_ROWS = 10_000
 
+#: Files with up to as many fields are kept, for checks before pandas reads them.
+_FEW_FIELDS = 50_000
+
 
 @dataclass(frozen=True)
 class TextStructure:
     """The columns of a text file, the number of rows below its header, and how it is written.
 
     ``decimal`` is the decimal mark that its numbers show, None where they show none. ``codes`` are
-    the columns with digits behind a zero, which numbers would lose.
+    the columns with digits behind a zero, which numbers would lose. ``rows`` are the fields below
+    the header of a small file, None for larger ones.
     """
 
     names: tuple[str, ...]
@@ -37,6 +41,7 @@ class TextStructure:
     separator: str
     decimal: str | None
     codes: tuple[str, ...]
+    rows: list[list[str]] | None
 
 
 def read_structure(
@@ -66,6 +71,7 @@ def read_structure(
     n_rows = -1
     line = skipped + 1
     evidence, codes = DecimalEvidence(), set[int]()
+    rows: list[list[str]] = []
     try:
         for row in reader:
             is_blank = not row or (len(row) == 1 and row[0].isspace())
@@ -81,11 +87,15 @@ def read_structure(
             elif n_rows <= _EXAMINED_ROWS:
                 evidence.add(row)
                 codes.update(place for place, field in enumerate(row) if is_code(field))
+                if not is_blank and n_rows * len(names) <= _FEW_FIELDS:
+                    rows.append(row)
             line = skipped + reader.line_num + 1
     except csv.Error as error:
         raise TableError(f"{path}, line {line}: {_fault(error)}") from error
     decimal = evidence.decimal(commas_are_decimal=separator == ";")
-    return TextStructure(names, n_rows, separator, decimal, tuple(names[j] for j in sorted(codes)))
+    codes_of = tuple(names[j] for j in sorted(codes))
+    kept = rows if len(rows) == n_rows else None
+    return TextStructure(names, n_rows, separator, decimal, codes_of, kept)
 
 
 def _separator_of(header: str, usual: str) -> str:

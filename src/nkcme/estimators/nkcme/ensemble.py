@@ -80,12 +80,6 @@ class Ensemble:
         """The weights (n_members, n, m) of each member."""
         return self._of_outputs(self._networks(x))
 
-    def spread(self, x: np.ndarray) -> np.ndarray:
-        """The variance (n,) between the means that members predict for one output."""
-        weights = self.each_weights(x)
-        means = (weights @ self.atoms[:, 0] / weights.sum(axis=-1)).astype(np.float64)
-        return means.var(axis=0, ddof=1) if len(means) > 1 else np.zeros(len(x))
-
     def out_of_fold_weights(self, x: np.ndarray, folds: Folds) -> np.ndarray:
         """The weights (n_repeats, n, m) of each row by the members that did not train on it."""
         return self._of_outputs(self.out_of_fold_outputs(x, folds))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from nkcme.distributions.confined_embedding import LAW
+from nkcme.distributions.elementwise import mean_over
 from nkcme.distributions.embedding import Embedding, summing_to_one
 from nkcme.distributions.transforms import LOG, NONE, restored
 from nkcme.estimators.nkcme.law import Law
@@ -34,8 +35,6 @@ class Weighing(Protocol):
 
     def each_weights(self, x: np.ndarray) -> np.ndarray: ...
 
-    def spread(self, x: np.ndarray) -> np.ndarray: ...
-
     def embedding(
         self, weights: np.ndarray, location: Any, scale: Any, reading: str, **law: Any
     ) -> Embedding: ...
@@ -57,9 +56,17 @@ class FittedModel(NamedTuple):
     def distribution(self, x: np.ndarray) -> Embedding:
         """P(y | x) at encoded inputs (n, p), in units of y."""
         location, inputs = self._locate(x)
-        weights = self._weights(self.ensemble.weights(inputs))
+        if location is None and self._widens:
+            each = self.ensemble.each_weights(inputs)
+            of_ensemble, spread = (
+                mean_over(each, axis=0),
+                spread_of_means(each, self.ensemble.atoms),
+            )
+        else:
+            of_ensemble, spread = self.ensemble.weights(inputs), None
+        weights = self._weights(of_ensemble)
         units = self._units(location, weights)
-        added = self._added_std(location, x)
+        added = self._added_std(x, location.spread[:, 0] if location is not None else spread)
         return self.law.embedding(self.ensemble, weights, *units, self.reading, added)
 
     def uncertainty(self, x: np.ndarray) -> Uncertainty:
@@ -100,11 +107,17 @@ class FittedModel(NamedTuple):
         location = self.location.at(x)
         return location, location.inputs
 
-    def _added_std(self, location: Location | None, x: np.ndarray) -> np.ndarray | float:
-        """The root of what is added to the variance of y, or of its transform, for new rows."""
-        if self.law.novelty is None or self.reading != LAW:
+    @property
+    def _widens(self) -> bool:
+        """Whether distributions of new rows are widened."""
+        return self.law.novelty is not None and self.reading == LAW
+
+    def _added_std(self, x: np.ndarray, spread: np.ndarray | None) -> np.ndarray | float:
+        """The root of what is added to the variance of y, or of its transform, for new rows with a
+        variance (n,) between members."""
+        if self.law.novelty is None or spread is None or not self._widens:
             return 0.0
-        novelty, spread = self.law.novelty, member_spread(self.ensemble, location, x)
+        novelty = self.law.novelty
         variance = novelty.variance(x, spread) + novelty.extrapolated(x, self._mean)
         return self.scaler.scale[0] * np.sqrt(variance)
 
@@ -137,7 +150,16 @@ class FittedModel(NamedTuple):
 
 def member_spread(ensemble: Weighing, location: Location | None, x: np.ndarray) -> np.ndarray:
     """The variance (n,) of what members predict, in units of standardised y of one output."""
-    return ensemble.spread(x) if location is None else location.spread[:, 0]
+    if location is not None:
+        return location.spread[:, 0]
+    return spread_of_means(ensemble.each_weights(x), ensemble.atoms)
+
+
+def spread_of_means(weights: np.ndarray, atoms: np.ndarray) -> np.ndarray:
+    """The variance (n,) between the means that members with these weights (k, n, m) of atoms (m, 1)
+    predict."""
+    means = (weights @ atoms[:, 0] / np.add.reduce(weights, axis=-1)).astype(np.float64)
+    return means.var(axis=0, ddof=1) if len(means) > 1 else np.zeros(weights.shape[1])
 
 
 def bandwidths_above(floor: np.ndarray, raw: np.ndarray) -> np.ndarray:

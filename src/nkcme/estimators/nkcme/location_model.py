@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from nkcme.distributions.elementwise import clipped
+from nkcme.distributions.elementwise import clipped, mean_over
 from nkcme.errors import ModelFileError
 from nkcme.model_files.array_checks import need_array
 
@@ -94,18 +94,20 @@ class LocationModel(NamedTuple):
 
     def at(self, x: np.ndarray) -> Location:
         """The location at encoded inputs (n, p), by all members."""
-        predicted = np.stack([base.members(x) for base in self.bases.values()])
+        predicted = np.array([base.members(x) for base in self.bases.values()])
         if self.reach is not None:
             predicted = clipped(predicted, *self.reach)
-        members = np.einsum("bknd,bd->knd", predicted, self.weights)
-        scale = np.broadcast_to(self.scale, members.shape[1:])
+        members = np.add.reduce(predicted * self.weights[:, None, None], axis=0)
+        scale = np.empty(members.shape[1:])
+        scale[:] = self.scale
         if self.log_scale is not None:
-            scale = scale * relative_scale(self.log_scale.members(x).mean(axis=0))
+            scale *= relative_scale(mean_over(self.log_scale.members(x), axis=0))
         # The members' errors are common but for a variance of each, which shows in how they differ
         # and which falls with the number averaged. At best all of the error is of that kind.
-        n_members, mean, of_bases = len(members), members.mean(axis=0), predicted.mean(axis=1)
+        n_members = len(members)
+        mean, of_bases = mean_over(members, axis=0), mean_over(predicted, axis=1)
         gain = 1.0 / self.n_averaged - 1.0 / n_members
-        between = members.var(axis=0, ddof=1) if gain else np.zeros_like(scale)
+        between = members.var(axis=0, ddof=1) if gain else np.zeros(scale.shape)
         return Location(
             members=members,
             mean=mean,
@@ -118,13 +120,13 @@ class LocationModel(NamedTuple):
 
     def mean(self, predicted: np.ndarray) -> np.ndarray:
         """m(x), (n, d), from the predictions of the bases, (n_bases, n, d)."""
-        return np.einsum("bnd,bd->nd", predicted, self.weights)
+        return np.add.reduce(predicted * self.weights[:, None], axis=0)
 
     def inputs(self, x: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """x, m(x) and, with several bases, their differences from it, which show how sure it is."""
         mean = self.mean(predicted)
-        differences = [(one - mean) / self.scale for one in predicted] if len(predicted) > 1 else []
-        return np.concatenate([x, mean, *differences], axis=1).astype(np.float32)
+        differences = (predicted - mean) / self.scale if len(predicted) > 1 else ()
+        return np.concatenate([x, mean, *differences], axis=1, dtype=np.float32)
 
     @property
     def n_members(self) -> int:
@@ -203,9 +205,9 @@ def spread_of(predicted: np.ndarray, of_bases: np.ndarray, mean: np.ndarray) -> 
     Every base counts, used by the stack or not: each is a way to continue from the same rows.
     """
     n_bases, n_members = predicted.shape[:2]
-    total = np.square(of_bases - mean).sum(axis=0)
+    total = np.add.reduce(np.square(of_bases - mean), axis=0)
     if n_members > 1:
-        within = np.square(predicted - of_bases[:, None]).sum(axis=(0, 1))
+        within = np.add.reduce(np.square(predicted - of_bases[:, None]), axis=(0, 1))
         total += within / (n_members - 1)
     return total / n_bases
 

@@ -15,15 +15,17 @@ Where none exceeds what is usual, nothing is widened.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nkcme.errors import ModelFileError
-from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
 from nkcme.model_files.array_checks import need_array
 
 if TYPE_CHECKING:
+    from nkcme.estimators.nkcme.law_recipe import NoveltyRecipe
     from nkcme.estimators.training_data import Encoded
 
 #: Pairs of rows that a variogram is learned from, and points at which it is tabulated.
@@ -33,7 +35,8 @@ _N_PAIRS, _N_TABULATED = 20_000, 21
 _FARTHEST = 0.95
 
 
-class Novelty(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Novelty:
     """What is usual among the training rows, in standardised units of x and y.
 
     Attributes
@@ -97,7 +100,7 @@ class Novelty(NamedTuple):
             centers,
             distances,
             rising.predict(distances),
-            float(np.quantile(_nearest(others, centers), recipe.usual)),
+            float(np.quantile(_Centers.of(centers).distance(others), recipe.usual)),
             float(np.quantile(spread, recipe.usual)),
             recipe.spread_factor,
             recipe.variogram_factor if located else recipe.variogram_factor_fixed,
@@ -107,21 +110,20 @@ class Novelty(NamedTuple):
 
     def knowing(self, x: np.ndarray, recipe: NoveltyRecipe) -> Novelty:
         """The same where distances and values such as those of these rows are usual."""
-        usual = float(np.quantile(_nearest(x, self.centers), recipe.usual))
-        known = self._replace(usual_distance=max(usual, self.usual_distance))
+        usual = float(np.quantile(self._centers.distance(x), recipe.usual))
+        known = replace(self, usual_distance=max(usual, self.usual_distance))
         if known.bounds is None:
             return known
-        return known._replace(bounds=bounds_of(np.concatenate([known.bounds, x])))
+        return replace(known, bounds=bounds_of(np.concatenate([known.bounds, x])))
 
     def distance(self, x: np.ndarray) -> np.ndarray:
         """The distance (n,) of rows from the training rows, in units of the usual one."""
-        return _nearest(x, self.centers) / max(self.usual_distance, 1e-12)
+        return self._centers.distance(x) / max(self.usual_distance, 1e-12)
 
     def variance(self, x: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """What is added to the variance of standardised y at rows (n, p) with a variance (n,)
         between members."""
-        variogram = self._at(np.append(_nearest(x, self.centers), self.usual_distance))
-        beyond = np.maximum(variogram[:-1] - variogram[-1], 0.0)
+        beyond = np.maximum(self._at(self._centers.distance(x)) - self._usual_variogram, 0.0)
         excess = np.maximum(spread - self.usual_spread, 0.0)
         return self.spread_factor * excess + self.variogram_factor * beyond
 
@@ -178,6 +180,14 @@ class Novelty(NamedTuple):
         centers, distances, variogram = (arrays[name] for name in _ARRAYS)
         return cls(centers, distances, variogram, bounds=bounds, **numbers)
 
+    @cached_property
+    def _centers(self) -> _Centers:
+        return _Centers.of(self.centers)
+
+    @cached_property
+    def _usual_variogram(self) -> float:
+        return float(self._at(np.array([self.usual_distance]))[0])
+
     def _at(self, distance: np.ndarray) -> np.ndarray:
         """The variogram, which grows in proportion to the distance beyond its last point."""
         farther = np.maximum(distance / max(self.distances[-1], 1e-12), 1.0)
@@ -195,10 +205,29 @@ def bounds_of(x: np.ndarray) -> np.ndarray:
     return np.stack([x.min(axis=0), x.max(axis=0)])
 
 
-def _nearest(x: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """The distance (n,) of each row from the nearest centre."""
-    x, centers = x.astype(np.float64), centers.astype(np.float64)
-    squares = x @ (-2.0 * centers.T)
-    squares += np.square(centers).sum(axis=1)
-    nearest = squares.min(axis=1) + np.square(x).sum(axis=1)
-    return np.sqrt(np.maximum(nearest, 0.0))
+class _Centers(NamedTuple):
+    """Cluster centres c, and what their distances from rows x need of them: |x|^2 - 2 x c + |c|^2.
+
+    Attributes
+    ----------
+    factors : array (p, k)
+        -2 c
+    squares : array (k,)
+        |c|^2
+    """
+
+    factors: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def of(cls, centers: np.ndarray) -> _Centers:
+        centers = centers.astype(np.float64)
+        return cls(-2.0 * centers.T, np.square(centers).sum(axis=1))
+
+    def distance(self, x: np.ndarray) -> np.ndarray:
+        """The distance (n,) of each row from the nearest centre."""
+        x = x.astype(np.float64)
+        squares = x @ self.factors
+        squares += self.squares
+        nearest = np.minimum.reduce(squares, axis=1) + np.add.reduce(x * x, axis=1)
+        return np.sqrt(np.maximum(nearest, 0.0))

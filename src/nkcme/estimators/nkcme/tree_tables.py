@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -96,9 +96,18 @@ class _Tables:
 
     Attributes
     ----------
-    inputs : list of (int, array, array)
-        For each input its column, all thresholds in increasing order, and the lines (m + 1, K) of
-        ``ruled_out`` for rows with 0 to m thresholds below them.
+    columns : array (F,)
+        The columns of the inputs.
+    thresholds : list of F arrays
+        All thresholds of each input, in increasing order.
+    numbers : array (F,)
+        From 0 to F - 1.
+    keys : array of complex
+        All of them, with the number of the input as their real part: in the order of complex
+        numbers, which is by the real part first, one search finds the places of all inputs.
+    lines : array (n_keys + F, K)
+        The lines of ``ruled_out``, input after input, for rows with 0 to m of its thresholds below
+        them.
     ruled_out : array (n_lines, T * n_words)
         Bits of the leaves that one input rules out.
     values : array (K * T * n_leaves,)
@@ -109,7 +118,11 @@ class _Tables:
         Words of bits for each tree; one up to 64 leaves.
     """
 
-    inputs: list[tuple[int, np.ndarray, np.ndarray]]
+    columns: np.ndarray
+    thresholds: list[np.ndarray]
+    numbers: np.ndarray
+    keys: np.ndarray
+    lines: np.ndarray
     ruled_out: np.ndarray
     values: np.ndarray
     first: np.ndarray
@@ -133,13 +146,15 @@ class _Tables:
         order = np.lexsort((nodes.threshold[inner], number, nodes.feature[inner]))
         inner, number = inner[order], number[order]
         feature, threshold = nodes.feature[inner], nodes.threshold[inner]
-        inputs: list[tuple[int, np.ndarray, np.ndarray]] = []
+        columns = np.unique(feature)
+        thresholds: list[np.ndarray] = []
+        lines: list[np.ndarray] = []
         blocks: list[np.ndarray] = []
         n_lines = 0
-        for column in np.unique(feature):
+        for column in columns:
             of_column = slice(*np.searchsorted(feature, [column, column + 1]))
             all_thresholds = np.unique(threshold[of_column])
-            lines = np.empty((len(all_thresholds) + 1, len(sums)), np.intp)
+            of_input = np.empty((len(all_thresholds) + 1, len(sums)), np.intp)
             for k in range(len(sums)):
                 start, stop = of_column.start + np.searchsorted(number[of_column], [k, k + 1])
                 own, place = np.unique(threshold[start:stop], return_inverse=True)
@@ -148,34 +163,56 @@ class _Tables:
                 column_of = n_words * (nodes.tree[chosen] % n_trees)
                 _rule_out(block, place + 1, nodes, chosen, column_of, n_words)
                 np.bitwise_or.accumulate(block, axis=0, out=block)
-                lines[0, k] = n_lines
-                lines[1:, k] = n_lines + np.searchsorted(own, all_thresholds, "right")
+                of_input[0, k] = n_lines
+                of_input[1:, k] = n_lines + np.searchsorted(own, all_thresholds, "right")
                 blocks.append(block)
                 n_lines += len(block)
-            inputs.append((int(column), all_thresholds, lines))
+            thresholds.append(all_thresholds)
+            lines.append(of_input)
         nothing = np.zeros((1, n_trees * n_words), f"u{bits // 8}")
         ruled_out = np.concatenate(blocks or [nothing])
-        return cls(inputs, ruled_out, values, first, baseline, n_words)
+        keys = [_keys(i, own) for i, own in enumerate(thresholds)]
+        return cls(
+            columns,
+            thresholds,
+            np.arange(len(columns)),
+            np.concatenate([*keys, _keys(0, np.empty(0))]),
+            np.concatenate([*lines, np.empty((0, len(sums)), np.intp)]),
+            ruled_out,
+            values,
+            first,
+            baseline,
+            n_words,
+        )
 
     def sums(self, x: np.ndarray) -> np.ndarray:
         """The sums (n, K) at rows (n, p) of single precision."""
-        if not self.inputs:
+        if not self.thresholds:
             return np.tile(self.baseline + self.values.take(self.first).sum(axis=1), (len(x), 1))
-        lines = np.empty((len(x), len(self.inputs), len(self.baseline)), np.intp)
-        for i, (column, thresholds, of_column) in enumerate(self.inputs):
-            below = thresholds.searchsorted(x[:, column])
-            of_column.take(below, axis=0, out=lines[:, i], mode="clip")
+        lines = self.lines.take(self._places(x), axis=0)
         if len(x) <= _FEW_ROWS:
-            ruled_out = self.ruled_out.take(lines.ravel(), axis=0).reshape(*lines.shape, -1)
+            ruled_out = self.ruled_out.take(lines, axis=0)
             leaf = self._leaf(np.bitwise_or.reduce(ruled_out, axis=1))
             values = self.values.take(leaf + self.first)
-            return self.baseline + values.sum(axis=-1, dtype=np.float64)
+            return self.baseline + np.add.reduce(values, axis=-1, dtype=np.float64)
         total = np.empty((len(x), len(self.baseline)))
         for rows in row_slices(len(x), _BLOCK_ROWS):
             for k, first in enumerate(self.first):
                 leaf = self._leaf(self._of_sum(lines[rows, :, k]))
                 total[rows, k] = self.values.take(leaf + first).sum(axis=1, dtype=np.float64)
         return self.baseline + total
+
+    def _places(self, x: np.ndarray) -> np.ndarray:
+        """The places (n, F) of rows among `lines`."""
+        if len(x) <= _FEW_ROWS:
+            keys = _keys(self.numbers, x.take(self.columns, axis=1))
+            return self.keys.searchsorted(keys) + self.numbers
+        places, start = np.empty((len(x), len(self.columns)), np.intp), 0
+        for i, (column, own) in enumerate(zip(self.columns, self.thresholds, strict=True)):
+            places[:, i] = own.searchsorted(x[:, column])
+            places[:, i] += start
+            start += len(own) + 1
+        return places
 
     def _of_sum(self, lines: np.ndarray) -> np.ndarray:
         """The leaves of one sum that are ruled out, for lines (n, F)."""
@@ -196,6 +233,13 @@ class _Tables:
         for w in range(1, self.n_words):
             leaf = np.where(leaf == w * _WORD, leaf + words[..., w], leaf)
         return leaf
+
+
+def _keys(number: Any, x: np.ndarray) -> np.ndarray:
+    """Values of inputs, with the numbers of the inputs as real parts."""
+    keys = np.empty((*x.shape, 2), np.float32)
+    keys[..., 0], keys[..., 1] = number, x
+    return keys.view(np.complex64)[..., 0]
 
 
 class _Nodes(NamedTuple):
