@@ -11,8 +11,8 @@ from nkcme.estimators import ESTIMATORS
 from support import fake_bench
 
 COMMANDS = [
-    "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed", "step-speed",
-    "rl-speed",
+    "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed",
+    "step-speed", "rl-speed",
     "runtime-speed", "start-speed", "fit-speed", "busy-speed", "table-sizes", "small-tables",
     "log-transform", "constants", "risk", "figures",
 ]  # fmt: skip
