@@ -13,7 +13,7 @@ from support import fake_bench
 COMMANDS = [
     "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed", "rl-speed",
     "runtime-speed", "start-speed", "fit-speed", "busy-speed", "table-sizes", "small-tables",
-    "log-transform", "constants", "risk", "figures",
+    "log-transform", "constants", "dependent-rows", "risk", "figures",
 ]  # fmt: skip
 
 

@@ -138,9 +138,10 @@ class CalibrationMap:
     def widened(self, n_rows: float) -> CalibrationMap:
         """The map for new rows where this one was learned from few.
 
-        The quantiles of n normal values, by their mean and standard deviation, hold less than they
-        should: a new value follows Student's distribution with n - 1 degrees of freedom, and the
-        factor sqrt(1 + 1 / n) for the error of the mean. Here this is done to normal scores.
+        Quantiles by the standard deviation of n normal values hold less than they should: a new
+        value follows Student's distribution with n - 1 degrees of freedom. Here this is done to
+        normal scores. (The error of the mean of n values adds nothing: the rows of a map are new to
+        the model, so their F(y | x) shows the error of its centre.)
 
         Parameters
         ----------
@@ -153,8 +154,8 @@ class CalibrationMap:
         """
         from scipy.special import ndtri, stdtr
 
-        inner = ndtri(self.values[1:-1]) / np.sqrt(1.0 + 1.0 / n_rows)
-        return CalibrationMap(np.concatenate([[0.0], stdtr(n_rows - 1.0, inner), [1.0]]))
+        inner = stdtr(n_rows - 1.0, ndtri(self.values[1:-1]))
+        return CalibrationMap(np.concatenate([[0.0], inner, [1.0]]))
 
     def of_weights(self, weights: np.ndarray) -> np.ndarray:
         """The weights whose CDF is R of the CDF of the given weights.

@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from nkcme.tables.row_groups import RowGroups
+
 #: The largest autocorrelation, and the least number of rows that anything is worth.
 _MOST_CORRELATED, _LEAST_ROWS = 0.999, 3.0
 
 
-def effective_rows(
-    values: np.ndarray, groups: np.ndarray, weight: np.ndarray, *, by_time: bool = False
-) -> float:
+def effective_rows(values: np.ndarray, groups: RowGroups, weight: np.ndarray) -> float:
     """The number of independent rows from which mean and spread of values would be known as well.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows,)
         Values with a distribution near a normal one, such as normal scores of F(y | x).
-    groups : ndarray of shape (n_rows,)
-        Numbers: the group of each row or, with ``by_time``, its moment in the order of time.
+    groups : RowGroups
+        Rows of a group depend on each other; by time, those of neighbouring moments do as well.
     weight : ndarray of shape (n_rows,)
         How many rows each row counts as.
-    by_time : bool
-        Whether groups are moments, and neighbouring ones depend on each other.
 
     Returns
     -------
@@ -41,18 +39,17 @@ def effective_rows(
     found = [most]
     for one in (around, squares - np.average(squares, weights=weight)):
         variance = np.average(np.square(one), weights=weight)
-        of_sum = _variance_of_sum(weight * one, groups, by_time)
+        of_sum = _variance_of_sum(weight * one, groups)
         if of_sum > 0:
             found.append(variance * weight.sum() ** 2 / of_sum)
     return max(min(found), min(_LEAST_ROWS, most))
 
 
-def _variance_of_sum(values: np.ndarray, groups: np.ndarray, by_time: bool) -> float:
-    """The variance of the sum of values whose own sum is zero, where groups are independent or,
-    ``by_time``, depend on their neighbours."""
-    _, place = np.unique(groups, return_inverse=True)
+def _variance_of_sum(values: np.ndarray, groups: RowGroups) -> float:
+    """The variance of the sum of values whose own sum is zero."""
+    _, place = np.unique(groups.codes, return_inverse=True)
     sums = np.bincount(place, weights=values)
-    if not by_time:
+    if not groups.by_time:
         return float(np.square(sums).sum()) * len(sums) / max(len(sums) - 1, 1)
     return max(_by_all_lags(sums), _by_first_lag(sums))
 

@@ -194,7 +194,13 @@ class LocationModel(NamedTuple):
             need_array(arrays, "reach", (2, n_out))
         if _INFORMS in arrays:
             need_array(arrays, _INFORMS, ())
-        n_arrays = 3 + (reach is not None) + (_INFORMS in arrays) + sum(map(len, grouped.values())) + len(scale or {})
+        n_arrays = (
+            3
+            + (reach is not None)
+            + (_INFORMS in arrays)
+            + sum(map(len, grouped.values()))
+            + len(scale or {})
+        )
         if len(arrays) != n_arrays:
             raise ModelFileError("the model file holds arrays that no location model has")
         bases: dict[str, Base] = {}
