@@ -228,9 +228,9 @@ def dependent_rows(
     ] = False,
     out: Out = _OUT,
 ) -> None:
-    """Score fits with groups and times on new groups and later rows of simulated tables.
+    """Score fits with groups or times on new groups, or later rows.
 
-    Takes some seconds per table. Adds rows to dependent-rows-DEVICE.jsonl; finished ones are not
+    The tables are simulated. Takes some seconds each. Adds rows to dependent-rows-DEVICE.jsonl; finished ones are not
     run again.
     """
     from benchmarks.checks.dependent_rows import main

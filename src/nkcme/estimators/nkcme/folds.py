@@ -52,9 +52,8 @@ class Folds(NamedTuple):
         rng = np.random.default_rng(seed)
         fold = np.empty((n_repeats, len(count)), np.intp)
         for repeat in range(n_repeats):
-            if (
-                groups.by_time
-            ):  # blocks start elsewhere in each repeat; the last one goes on at the start
+            if groups.by_time:
+                # Blocks start elsewhere in each repeat; the last one goes on at the start.
                 block = np.arange(len(count)) * n_folds / len(count) + repeat / n_repeats
                 fold[repeat] = block.astype(np.intp) % n_folds
                 continue

@@ -194,13 +194,8 @@ class LocationModel(NamedTuple):
             need_array(arrays, "reach", (2, n_out))
         if _INFORMS in arrays:
             need_array(arrays, _INFORMS, ())
-        n_arrays = (
-            3
-            + (reach is not None)
-            + (_INFORMS in arrays)
-            + sum(map(len, grouped.values()))
-            + len(scale or {})
-        )
+        optional = sum(name in arrays for name in ("reach", _INFORMS))
+        n_arrays = 3 + optional + sum(map(len, grouped.values())) + len(scale or {})
         if len(arrays) != n_arrays:
             raise ModelFileError("the model file holds arrays that no location model has")
         bases: dict[str, Base] = {}
