@@ -228,10 +228,10 @@ def dependent_rows(
     ] = False,
     out: Out = _OUT,
 ) -> None:
-    """Score fits with groups or times on new groups, or later rows.
+    """Score fits with groups or times on new rows.
 
-    The tables are simulated. Takes some seconds each. Adds rows to dependent-rows-DEVICE.jsonl; finished ones are not
-    run again.
+    They are new groups, or later rows, of simulated tables. Takes some seconds per table. Adds rows
+    to dependent-rows-DEVICE.jsonl; finished ones are not run again.
     """
     from benchmarks.checks.dependent_rows import main
 
