@@ -158,7 +158,7 @@ def test_every_block_of_the_page_runs(name, tmp_path, monkeypatch):
     assert nkcme.NKCME()._recipe is recipe  # else every page trains the whole default
     # So short a training cannot compare candidates. The simplest is what the whole one keeps for
     # the table whose `nkcme info` is shown.
-    monkeypatch.setattr(selection, "is_clearly_positive", lambda gain, weight: False)
+    monkeypatch.setattr(selection, "is_clearly_positive", lambda *gain, **of_rows: False)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # as for a reader who is new
     monkeypatch.delenv("NKCME_DATA", raising=False)

@@ -35,6 +35,7 @@ def add_to(app: typer.Typer) -> None:
         ("small-tables", small_tables, "small-tables --folds 6"),
         ("log-transform", log_transform, "log-transform --sets wage"),
         ("constants", constants, "constants --sets wage,airfoil"),
+        ("dependent-rows", dependent_rows, "dependent-rows --designs patients --seeds 2"),
         ("risk", risk, "risk"),
         ("figures", figures, "figures"),
     ):
@@ -227,6 +228,26 @@ def log_transform(
     from benchmarks.checks.log_transform import main
 
     main(tables, [name for name in sets.split(",") if name], most_rows, simulations, out)
+
+
+def dependent_rows(
+    designs: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only these designs.", show_default="all")
+    ] = "",
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Tables of each size.")] = 10,
+    ignored: Annotated[
+        bool, typer.Option("--ignored", help="Fit as if rows were independent.")
+    ] = False,
+    out: Out = _OUT,
+) -> None:
+    """Score fits with groups or times on new rows.
+
+    They are new groups, or later rows, of simulated tables. Takes some seconds per table. Adds rows
+    to dependent-rows-DEVICE.jsonl; finished ones are not run again.
+    """
+    from benchmarks.checks.dependent_rows import main
+
+    main([name for name in designs.split(",") if name], seeds, ignored, out)
 
 
 def constants(

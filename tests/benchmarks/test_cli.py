@@ -14,7 +14,7 @@ COMMANDS = [
     "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed",
     "step-speed", "rl-speed",
     "runtime-speed", "start-speed", "fit-speed", "busy-speed", "table-sizes", "small-tables",
-    "log-transform", "constants", "risk", "figures",
+    "log-transform", "constants", "dependent-rows", "risk", "figures",
 ]  # fmt: skip
 
 

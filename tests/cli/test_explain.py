@@ -1,7 +1,9 @@
 """`nkcme explain`: importance of all inputs, and SHAP values of one row."""
 
 import json
+import socket
 
+import pandas as pd
 import pytest
 
 
@@ -16,6 +18,40 @@ def test_importance_as_a_table_and_as_json(call, model, table):
     assert found["rows"] == 60
     again, _ = call("explain", model, table, "--repeats", 2, "--json")
     assert again == out
+
+
+@pytest.fixture
+def odd_table(table, tmp_path):
+    """The same rows in another encoding, one without its target."""
+    frame = pd.read_csv(table)
+    frame["Straße"] = "grün"
+    frame.loc[4, "price"] = None
+    path = tmp_path / "odd.csv"
+    frame.to_csv(path, index=False, encoding="cp1252")
+    return path
+
+
+def test_tables_are_read_with_the_options_of_other_commands(
+    call, refuse, model, odd_table, monkeypatch
+):
+    pytest.importorskip("uvicorn", reason="uvicorn is an extra: pip install 'nkcme[serve]'")
+    options = ("--encoding", "cp1252", "--na", "-999")
+    assert "--encoding cp1252" in refuse("explain", model, odd_table)
+    assert "--drop-missing-target" in refuse("explain", model, odd_table, *options)
+    out, _ = call("explain", model, odd_table, *options, "--drop-missing-target", "--json")
+    assert json.loads(out)["rows"] == 59
+    monkeypatch.setattr("uvicorn.run", lambda app, **settings: None)
+    command = ("explore", model, odd_table, "--no-open")
+    assert "--encoding cp1252" in refuse(*command)
+    assert "--drop-missing-target" in refuse(*command, *options)
+    _, err = call(*command, *options, "--drop-missing-target", "--port", free_port())
+    assert "Ctrl-C" in err
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def test_one_row_by_shap_values(call, model, table):

@@ -70,10 +70,10 @@ def test_groups_are_those_of_the_encoded_rows_and_equal_rows_of_two_groups_stay_
     data = table.data
     assert len(data.x) == 30
     assert data.x.shape[1] == 1
-    assert np.bincount(data.groups).tolist() == [3] * 10
+    assert np.bincount(data.groups.codes).tolist() == [3] * 10
     assert data.weight.tolist() == [2.0] * 30
-    assert data.rows(np.arange(5)).groups.tolist() == data.groups[:5].tolist()
-    assert len(data.with_copies(1000).groups) == N
+    assert data.rows(np.arange(5)).groups.codes.tolist() == data.groups.codes[:5].tolist()
+    assert len(data.with_copies(1000).groups.codes) == N
 
 
 def test_the_default_takes_groups_of_any_size():

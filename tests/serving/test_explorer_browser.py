@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import uvicorn
 
 from nkcme import NKCME, runtime
 from nkcme.cli.explore import explorer_of
+from nkcme.cli.loading import load_for_exploring
 from nkcme.number_text import written
 from support.houses import make_table
 from support.playwright_browser import browser, opened
@@ -33,7 +35,9 @@ def paths(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def url(paths):
-    app = explorer_of(*paths, None, lambda text: None)
+    path, table = paths
+    load = partial(load_for_exploring, path, table, None, lambda text: None)
+    app = explorer_of(path, load)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

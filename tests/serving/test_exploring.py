@@ -50,6 +50,20 @@ def test_every_column_has_a_control(table, model):
     assert by_name["flag"]["options"] == [False, True]
 
 
+def test_numbers_in_text_get_sliders_and_yes_and_no_a_menu(tmp_path):
+    """As in a file with decimal commas, whose columns are all text."""
+    texts = {"size": ["1.200,5", "900,0", "-", "1.050,25"], "new": ["ja", "nein", "ja", "ja"]}
+    table = {name: values * 10 for name, values in texts.items()}
+    KernelCME().fit(pd.DataFrame(table), np.arange(40.0)).save(tmp_path / "model")
+    model = runtime.load(tmp_path / "model")
+    explored = ExploredTable(model, list(table), list(table.values()))
+    size, new = explored.inputs
+    assert (size["kind"], size["min"], size["max"]) == ("number", 900, 1201)
+    assert (new["kind"], new["typical"]) == ("menu", True)
+    assert explored.described_row(2)["values"] == [None, True]
+    np.testing.assert_array_equal(explored.encoded, model._encode(table))
+
+
 def test_answers_are_those_of_the_model(exploration, table, model):
     rows = [table.described_row(i) for i in (0, 1)]
     answer = asked(

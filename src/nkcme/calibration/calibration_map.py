@@ -135,6 +135,28 @@ class CalibrationMap:
         levels = np.linspace(0.0, 1.0, len(self.values))
         return np.interp(probability, levels, self.values)
 
+    def widened(self, n_rows: float) -> CalibrationMap:
+        """The map for new rows where this one was learned from few.
+
+        Quantiles by the standard deviation of n normal values hold less than they should: a new
+        value follows Student's distribution with n - 1 degrees of freedom. Here this is done to
+        normal scores. (The error of the mean of n values adds nothing: the rows of a map are new to
+        the model, so their F(y | x) shows the error of its centre.)
+
+        Parameters
+        ----------
+        n_rows : float
+            The independent rows that the map was learned from, above one.
+
+        Returns
+        -------
+        CalibrationMap
+        """
+        from scipy.special import ndtri, stdtr
+
+        inner = stdtr(n_rows - 1.0, ndtri(self.values[1:-1]))
+        return CalibrationMap(np.concatenate([[0.0], inner, [1.0]]))
+
     def of_weights(self, weights: np.ndarray) -> np.ndarray:
         """The weights whose CDF is R of the CDF of the given weights.
 

@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from nkcme.cli.loading import Note, load_with_truth
 from nkcme.errors import NkcmeError
 
+if TYPE_CHECKING:
+    import numpy as np
 
-def explain_table(
-    model_path: Path,
-    table: Path,
-    target: str | None,
-    *,
-    quantiles: list[float],
-    repeats: int,
-    seed: int,
-    note: Note,
-) -> dict[str, Any]:
+    from nkcme.estimators.base import ConditionalEstimator
+
+
+#: Loads a model, the features of a table, the true y and its name.
+Load = Callable[[], tuple["ConditionalEstimator", Any, "np.ndarray", str]]
+
+
+def explain_table(load: Load, *, quantiles: list[float], repeats: int, seed: int) -> dict[str, Any]:
     """The permutation importance of the inputs of a model on a table that holds the target."""
     from nkcme.explain.permutation import permutation_importance
     from nkcme.explain.statistics import checked_levels
 
     checked_levels(quantiles)  # refused before anything is loaded
-    model, X, y, name = load_with_truth(model_path, table, target, note)
+    model, X, y, name = load()
     found = permutation_importance(
         model, X, y, quantiles=quantiles, n_repeats=repeats, random_state=seed
     )
     return {"target": name, "repeats": repeats, **found.to_dict()}
 
 
-def explain_row(
-    model_path: Path,
-    table: Path,
-    target: str | None,
-    row: int,
-    *,
-    quantiles: list[float],
-    seed: int,
-    note: Note,
-) -> dict[str, Any]:
+def explain_row(load: Load, row: int, *, quantiles: list[float], seed: int) -> dict[str, Any]:
     """The SHAP values of one row of a table, the others being the background."""
     # A command explains one row: numba would compile for longer than Python takes.
     os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
@@ -50,10 +40,10 @@ def explain_row(
 
     checked_levels(quantiles)
     need_shap()
-    model, X, y, name = load_with_truth(model_path, table, target, note)
+    model, X, y, name = load()
     if row > len(X):
         raise NkcmeError(
-            f"{table} has {len(X)} rows and no row {row}; choose one from 1 to {len(X)}"
+            f"the table has {len(X)} rows and no row {row}; choose one from 1 to {len(X)}"
         )
     statistics: list[str | float] = ["mean", "spread", *(quantiles or [0.05, 0.5, 0.95])]
     found = shap_values(

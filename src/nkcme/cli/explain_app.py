@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from nkcme.cli.options import AsJson, KnownTarget, ModelPath, Seed, TablePath
+from nkcme.cli.options import (
+    AsJson,
+    Decimal,
+    DropMissingTarget,
+    Encoding,
+    KnownTarget,
+    Missing,
+    ModelPath,
+    Seed,
+    Separator,
+    TablePath,
+)
 from nkcme.cli.running import numbers, print_note
 
 
@@ -31,6 +43,11 @@ def explain(
     ] = 5,
     seed: Seed = 0,
     json: AsJson = False,
+    drop_missing_target: DropMissingTarget = False,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    na: Missing = None,
 ) -> None:
     """Show which inputs move the centre, the spread and the tails.
 
@@ -40,13 +57,15 @@ def explain(
     """
     from nkcme.cli import display
     from nkcme.cli.explain import explain_row, explain_table
+    from nkcme.cli.loading import load_with_truth
+    from nkcme.tables.table_options import TableOptions
 
+    options = TableOptions.of_text(sep, decimal, encoding, na)
+    load = partial(load_with_truth, model, table, target, print_note, options, drop_missing_target)
     levels = numbers(quantiles, "--quantiles", "0.05,0.95") if quantiles else []
     if row is not None:
-        found = explain_row(model, table, target, row, quantiles=levels, seed=seed, note=print_note)
+        found = explain_row(load, row, quantiles=levels, seed=seed)
         display.show_json(found) if json else display.show_explained_row(found)
         return
-    result = explain_table(
-        model, table, target, quantiles=levels, repeats=repeats, seed=seed, note=print_note
-    )
+    result = explain_table(load, quantiles=levels, repeats=repeats, seed=seed)
     display.show_json(result) if json else display.show_importance(result)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from nkcme.cli.options import KnownTarget, ModelPath, TablePath
+from nkcme.cli.options import (
+    Decimal,
+    DropMissingTarget,
+    Encoding,
+    KnownTarget,
+    Missing,
+    ModelPath,
+    Separator,
+    TablePath,
+)
 from nkcme.cli.running import print_note
 
 
@@ -18,6 +28,11 @@ def explore(
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
+    drop_missing_target: DropMissingTarget = False,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    na: Missing = None,
 ) -> None:
     """Open a page to try inputs and see the distribution move.
 
@@ -25,5 +40,11 @@ def explore(
     the nearest rows of TABLE. The page is served on this machine alone and needs no network.
     """
     from nkcme.cli.explore import explore_table
+    from nkcme.cli.loading import load_for_exploring
+    from nkcme.tables.table_options import TableOptions
 
-    explore_table(model, table, target, port=port, open_browser=open_browser, note=print_note)
+    options = TableOptions.of_text(sep, decimal, encoding, na)
+    load = partial(
+        load_for_exploring, model, table, target, print_note, options, drop_missing_target
+    )
+    explore_table(model, load, port=port, open_browser=open_browser, note=print_note)

@@ -1,4 +1,4 @@
-"""A saved model and a table file, loaded together, for `predict`, `evaluate` and `report`.
+"""A saved model and a table file, loaded together, for the commands that predict.
 
 The table is read and checked before the estimator is built: an unsuitable one is refused at once,
 without JAX.
@@ -74,14 +74,20 @@ def load_with_truth(
 
 
 def load_for_exploring(
-    path: Path, table: Path, target: str | None, note: Note
+    path: Path,
+    table: Path,
+    target: str | None,
+    note: Note,
+    options: TableOptions = UNKNOWN,
+    drop_missing: bool = False,
 ) -> tuple[Any, np.ndarray | None]:
     """The features of a table, and its true y where it holds them."""
     saved = _read_one_output(path)
     name = target or saved.target_name
-    frame, y = read_table(table, like=saved.encoder, target=name), None
+    frame = read_table(table, like=saved.encoder, target=name, options=options, note=note)
+    y = None
     if target is not None or name in frame.columns:
-        frame, y = split_target(frame, str(name))
+        frame, y = split_target(frame, str(name), drop_missing=drop_missing)
     return _features(saved, frame, note), y
 
 

@@ -24,7 +24,7 @@ def serve_model(
             "nkcme[serve]"
         ) from error
     load_one_output(path)  # refused here, not in a worker
-    need_free(host, port)
+    need_free(host, port, "--port or --host")
     os.environ[MODEL_VARIABLE] = str(path.absolute())
     shown = f"[{host}]" if ":" in host else host
     note(f"serving {path} at http://{shown}:{port} (its page: /docs); Ctrl-C to stop")
@@ -39,8 +39,8 @@ def serve_model(
     )
 
 
-def need_free(host: str, port: int) -> None:
-    """Raise unless a server can listen there."""
+def need_free(host: str, port: int, choice: str) -> None:
+    """Raise unless a server can listen there; ``choice`` names the options that choose where."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -48,6 +48,5 @@ def need_free(host: str, port: int) -> None:
             probe.bind((host, port))
     except OSError as error:
         raise NkcmeError(
-            f"cannot listen at {host}:{port} ({error.strerror or error}); choose another --port or "
-            "--host"
+            f"cannot listen at {host}:{port} ({error.strerror or error}); choose another {choice}"
         ) from error

@@ -11,7 +11,7 @@ import numpy as np
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
 from nkcme.tables.files import read_table
-from nkcme.tables.row_groups import group_codes, held_out_groups, moments_of
+from nkcme.tables.row_groups import held_out_groups, moments_of, row_groups
 from nkcme.tables.sample_weights import checked_weight
 from nkcme.tables.table_options import TableOptions
 from nkcme.tables.target_column import need_column, read_numbers, split_target
@@ -47,9 +47,9 @@ class TrainingRows(NamedTuple):
         """The rows to fit on and those held out, both in the order of the table."""
         n_rows, rng = len(self.y), np.random.default_rng(seed)
         n_test = round(test_size * n_rows)
-        codes = group_codes(self.groups, self.times, n_rows)
-        if n_test and codes is not None:
-            held = held_out_groups(codes, n_test, rng, by_time=self.times is not None)
+        groups = row_groups(self.groups, self.times, n_rows)
+        if n_test and groups is not None:
+            held = held_out_groups(groups, n_test, rng)
         else:
             held = np.isin(np.arange(n_rows), rng.permutation(n_rows)[:n_test])
         if n_test and n_rows - held.sum() < _MIN_ROWS:

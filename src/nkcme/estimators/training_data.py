@@ -18,7 +18,7 @@ from nkcme.distributions.transforms import LOG, NONE, restored, transformed
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
 from nkcme.tables.encoding import ColumnTypes, TableEncoder
-from nkcme.tables.row_groups import group_codes
+from nkcme.tables.row_groups import RowGroups, row_groups
 from nkcme.tables.sample_weights import (
     are_whole,
     checked_weight,
@@ -52,8 +52,12 @@ class Encoded(NamedTuple):
     seed: int
     scaler: TargetScaler  # the units of y, or of its transform
     target: Target = Target()
-    groups: np.ndarray | None = None  # (n,) numbers: rows of one group are held out together
-    by_time: bool = False  # whether groups are moments of time, in their order
+    groups: RowGroups | None = None  # rows that are held out together
+
+    @property
+    def by_time(self) -> bool:
+        """Whether new rows are later than these."""
+        return self.groups is not None and self.groups.by_time
 
     @property
     def support(self) -> Support:
@@ -81,7 +85,7 @@ class Encoded(NamedTuple):
             x=self.x[chosen],
             y=self.y[chosen],
             weight=self.weight[chosen],
-            groups=None if self.groups is None else self.groups[chosen],
+            groups=None if self.groups is None else self.groups.rows(chosen),
             n_rows=max(round(self.n_rows * share), 1),
         )
 
@@ -99,13 +103,13 @@ class Encoded(NamedTuple):
         n_rows = np.ceil(self.weight / copies_per_row).astype(int)
         each = np.repeat(np.arange(len(self.x)), n_rows)
         weight = (self.weight / n_rows)[each]
-        groups = None if self.groups is None else self.groups[each]
+        groups = None if self.groups is None else self.groups.rows(each)
         return self._replace(x=self.x[each], y=self.y[each], weight=weight, groups=groups)
 
     def digest(self) -> str:
         """A hash of the data and the seed, which identifies the run of a checkpoint."""
         sha = hashlib.sha256(f"{self.n_rows} {self.seed}".encode())
-        rows = (self.x, self.y, self.weight, self.groups)
+        rows = (self.x, self.y, self.weight, None if self.groups is None else self.groups.codes)
         for array in (*rows, self.x_validation, self.y_validation):
             sha.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
         return sha.hexdigest()
@@ -140,8 +144,8 @@ def encode_training(
 
     ``types`` are those of some columns, instead of what is found. Rows of one of ``groups``, or of
     neighbouring ``times``, are held out together.
-    An estimator that has ``_understand_target(x, y, weight, seed)`` says by it what y (n, d) is,
-    beside encoded inputs (n, p); see `Target`.
+    An estimator that has ``_understand_target(x, y, weight, seed, groups)`` says by it what
+    y (n, d) is, beside encoded inputs (n, p); see `Target`.
     """
     probe = copy.copy(estimator)  # scikit-learn's checks set attributes on it
     target = as_target(y)
@@ -155,11 +159,11 @@ def encode_training(
     n_rows = repetitions(weight)
     need_enough_rows(n_rows)
     columns = target.reshape(n, -1)
-    codes = group_codes(groups, times, n)
+    together = row_groups(groups, times, n)
     encoder = TableEncoder.fit(X, standardize=standardize, sample_weight=weight, types=types)
     x, seed = encoder.transform(X), int(check_random_state(random_state).randint(2**31 - 1))
     understand = getattr(estimator, "_understand_target", None)
-    about = Target() if understand is None else understand(x, columns, weight, seed)
+    about = Target() if understand is None else understand(x, columns, weight, seed, together)
     modelled = transformed(columns, about.transform)
     scaler = TargetScaler.fit(
         modelled,
@@ -177,11 +181,9 @@ def encode_training(
     }
     if hasattr(probe, "feature_names_in_"):
         attributes["feature_names_in_"] = probe.feature_names_in_
-    # A group is a last input here, so that equal rows of two groups stay apart.
-    keyed = x if codes is None else np.column_stack([x, codes.astype(np.float32)])
-    keyed, z, weight = distinct_rows(keyed, scaler.transform(modelled), weight)
+    x, z, weight, together = distinct_rows(x, scaler.transform(modelled), weight, together)
     data = Encoded(
-        np.ascontiguousarray(keyed[:, : x.shape[1]]),
+        x,
         z,
         weight,
         *_encode_validation(probe, X_val, y_val, encoder, scaler, about.transform),
@@ -189,8 +191,7 @@ def encode_training(
         seed,
         scaler,
         about,
-        None if codes is None else keyed[:, -1].astype(np.int64),
-        times is not None,
+        together,
     )
     return TrainingTable(data, attributes)
 
@@ -248,10 +249,12 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 
 def distinct_rows(
-    x: np.ndarray, y: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct rows of (x, y) and their total weights, sorted, without those of weight zero."""
-    table = np.concatenate([x, y], axis=1)
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray, groups: RowGroups | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, RowGroups | None]:
+    """The distinct rows of (x, y), their total weights and their groups, sorted, without those of
+    weight zero. Equal rows of two groups stay apart."""
+    key = [] if groups is None else [groups.codes[:, None].astype(x.dtype)]
+    table = np.concatenate([x, *key, y], axis=1)
     if not weight.all():
         table, weight = table[weight > 0], weight[weight > 0]
     table += 0.0  # -0 becomes 0: rows are compared by their bytes
@@ -259,7 +262,10 @@ def distinct_rows(
     _, first, place = np.unique(as_bytes, return_index=True, return_inverse=True)
     table = table[first]
     total = np.bincount(place, weights=weight)
-    return np.ascontiguousarray(table[:, : x.shape[1]]), table[:, x.shape[1] :].copy(), total
+    n_in = x.shape[1]
+    if groups is not None:
+        groups = groups._replace(codes=table[:, n_in].astype(np.int64))
+    return np.ascontiguousarray(table[:, :n_in]), table[:, n_in + len(key) :].copy(), total, groups
 
 
 def need_no_validation(datasets: Sequence[Encoded]) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from nkcme.runtime.model import RuntimeModel
 from nkcme.tables.column_encoding import Column
-from nkcme.tables.columns import is_missing
+from nkcme.tables.column_reading import read_values
+from nkcme.tables.columns import RawColumn, is_missing
 
 #: Of longer tables, rows are chosen at random, so that an answer takes milliseconds.
 MAX_ROWS = 20_000
@@ -43,7 +44,10 @@ class ExploredTable:
             self.numbers = np.sort(rng.choice(n_rows, MAX_ROWS, replace=False))
         self.n_rows_of_file = n_rows
         self.names = names
-        self._columns = [[_plain(column[i]) for i in self.numbers] for column in columns]
+        self._columns = [
+            _as_read(one, [_plain(column[i]) for i in self.numbers])
+            for one, column in zip(model.encoder_.columns, columns, strict=True)
+        ]
         self._y = None if y is None else np.asarray(y, np.float64)[self.numbers]
         self._named = model.encoder_.feature_names is not None
         described = zip(names, model.encoder_.columns, self._columns, strict=True)
@@ -116,6 +120,16 @@ def _plain(value: Any) -> Any:
     if is_missing(value):
         return None
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _as_read(column: Column, values: list[Any]) -> list[Any]:
+    """Numbers in text, and yes and no, as the numbers and booleans that the model reads."""
+    if column.kind not in ("numeric", "boolean") or not any(isinstance(v, str) for v in values):
+        return values
+    raw = RawColumn.of_array(f"column {column.name!r}", np.fromiter(values, object, len(values)))
+    read = read_values(raw, column.kind, column.notation).tolist()
+    kind = bool if column.kind == "boolean" else float
+    return [None if math.isnan(value) else kind(value) for value in read]
 
 
 def _input(name: str, column: Column, values: list[Any]) -> dict[str, Any]:

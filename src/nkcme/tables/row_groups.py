@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,19 @@ from nkcme.tables.column_reading import NOUNS, read_column, read_values
 from nkcme.tables.columns import RawColumn, read_columns
 
 
-def group_codes(groups: Any, times: Any, n_rows: int) -> np.ndarray | None:
-    """The number (n,) of the group of each row, or of its moment in the order of time.
+class RowGroups(NamedTuple):
+    """Which rows depend on each other: those of a group, or those near to each other in time."""
+
+    codes: np.ndarray  # (n,) numbers of groups, or of moments in the order of time
+    by_time: bool = False
+
+    def rows(self, chosen: np.ndarray) -> RowGroups:
+        """Those of some of the rows."""
+        return self._replace(codes=self.codes[chosen])
+
+
+def row_groups(groups: Any, times: Any, n_rows: int) -> RowGroups | None:
+    """The group of each row, or its moment.
 
     Parameters
     ----------
@@ -24,7 +35,7 @@ def group_codes(groups: Any, times: Any, n_rows: int) -> np.ndarray | None:
 
     Returns
     -------
-    array (n,) or None
+    RowGroups or None
         None if neither is given.
     """
     if groups is None and times is None:
@@ -39,7 +50,7 @@ def group_codes(groups: Any, times: Any, n_rows: int) -> np.ndarray | None:
     different, codes = np.unique(values, return_inverse=True)
     if len(different) < 2:
         raise TableError(f"{name} must have at least 2 different values to be held out; got one")
-    return codes
+    return RowGroups(codes, by_time=times is not None)
 
 
 def moments_of(raw: RawColumn) -> np.ndarray:
@@ -57,16 +68,14 @@ def moments_of(raw: RawColumn) -> np.ndarray:
     return values
 
 
-def held_out_groups(
-    codes: np.ndarray, n: int, rng: np.random.Generator, *, by_time: bool
-) -> np.ndarray:
+def held_out_groups(groups: RowGroups, n: int, rng: np.random.Generator) -> np.ndarray:
     """Which rows (a mask) are held out: about n of them, in whole groups.
 
-    Those of random groups, or ``by_time`` those of the last moments. At least one group is held
+    Those of random groups, or by time those of the last moments. At least one group is held
     out, and at least one is not.
     """
-    present, place, count = np.unique(codes, return_inverse=True, return_counts=True)
-    order = np.arange(len(present))[::-1] if by_time else rng.permutation(len(present))
+    present, place, count = np.unique(groups.codes, return_inverse=True, return_counts=True)
+    order = np.arange(len(present))[::-1] if groups.by_time else rng.permutation(len(present))
     # The number of groups whose rows come nearest to n.
     upto = np.cumsum(count[order])
     n_groups = int(np.argmin(np.abs(upto[:-1] - n))) + 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nkcme.estimators.nkcme.folds import Folds
-from nkcme.tables.row_groups import held_out_groups
+from nkcme.tables.row_groups import RowGroups, held_out_groups
 
 
 @pytest.mark.parametrize(("n_rows", "n_folds", "n_repeats"), [(17, 5, 3), (4, 5, 2), (1, 5, 1)])
@@ -42,18 +42,18 @@ def test_out_of_fold_predictions_come_from_members_that_held_the_row_out():
 
 def test_the_rows_of_a_group_share_a_fold_and_folds_are_balanced():
     groups = np.random.default_rng(0).integers(0, 40, 1000)
-    folds = Folds.assign_groups(groups, 5, 3, seed=0)
+    folds = Folds.assign_groups(RowGroups(groups), 5, 3, seed=0)
     for fold in folds.fold:
         assert all(len(np.unique(fold[groups == group])) == 1 for group in np.unique(groups))
         assert np.ptp(np.bincount(fold, minlength=5)) < 60
     assert (folds.fold[0] != folds.fold[1]).any()
-    assert Folds.assign_groups(np.array([3, 3, 9]), 5, 1, seed=0).n_folds == 2
+    assert Folds.assign_groups(RowGroups(np.array([3, 3, 9])), 5, 1, seed=0).n_folds == 2
 
 
 @pytest.mark.parametrize(("n_times", "n_folds"), [(100, 5), (7, 5), (5, 5), (3, 5)])
 def test_folds_by_time_are_blocks(n_times, n_folds):
     times = np.repeat(np.arange(n_times), 2)
-    folds = Folds.assign_groups(times, n_folds, 2, seed=0, by_time=True)
+    folds = Folds.assign_groups(RowGroups(times, by_time=True), n_folds, 2, seed=0)
     for fold in folds.fold:
         assert set(fold) == set(range(folds.n_folds))
         assert (fold[::2] == fold[1::2]).all()
@@ -65,7 +65,7 @@ def test_folds_by_time_are_blocks(n_times, n_folds):
 @pytest.mark.parametrize("by_time", [False, True])
 def test_whole_groups_are_held_out(by_time):
     codes = np.random.default_rng(0).integers(0, 50, 2000)
-    held = held_out_groups(codes, 200, np.random.default_rng(1), by_time=by_time)
+    held = held_out_groups(RowGroups(codes, by_time), 200, np.random.default_rng(1))
     assert not set(codes[held]) & set(codes[~held])
     assert 150 < held.sum() < 250
     if by_time:

@@ -46,7 +46,7 @@ def test_the_score_is_the_energy_score_of_atoms_around_the_location():
 
 def fits_with(monkeypatch, **scores):
     """Fits whose scores are given."""
-    data = SimpleNamespace(weight=np.ones(4))
+    data = SimpleNamespace(weight=np.ones(4), groups=None)
     fits = {name: SimpleNamespace(candidate=SimpleNamespace(data=data)) for name in scores}
     by_fit = {id(fits[name]): score for name, score in scores.items()}
     monkeypatch.setattr(selection, "out_of_fold_scores", lambda fit: by_fit[id(fit)])

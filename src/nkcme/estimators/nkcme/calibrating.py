@@ -12,10 +12,16 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import logit, ndtri
 from sklearn.linear_model import LogisticRegression
 
-from nkcme.calibration.calibration_map import CalibrationMap, extrapolated_counts, pit_counts
+from nkcme.calibration.calibration_map import (
+    N_STEPS,
+    CalibrationMap,
+    extrapolated_counts,
+    pit_counts,
+)
+from nkcme.calibration.effective_rows import effective_rows
 from nkcme.calibration.tail_fitting import fit_tails
 from nkcme.distributions.embedding import Embedding, summing_to_one
 from nkcme.distributions.readings import Measure
@@ -29,9 +35,14 @@ from nkcme.estimators.nkcme.law import Law
 from nkcme.estimators.nkcme.law_recipe import LawRecipe
 from nkcme.estimators.nkcme.novelty import Novelty, bounds_of
 from nkcme.estimators.training_data import Encoded
+from nkcme.tables.row_groups import RowGroups
 
 #: Rows by which the shape of a law is chosen; more hardly change the choice.
 _CHOICE_ROWS = 1000
+
+#: Normal scores are those of probabilities from here on: no outlier alone decides what rows are
+#: worth.
+_LEAST_PIT = 0.005
 
 
 class Predicted(NamedTuple):
@@ -45,6 +56,7 @@ class Predicted(NamedTuple):
     transform: str
     weight: np.ndarray  # (n,)
     n_members: int  # that will predict new rows; those here are one per repeat
+    groups: RowGroups | None = None  # of rows that depend on each other
 
     def rows(self, chosen: np.ndarray) -> Predicted:
         """Some of the rows."""
@@ -55,7 +67,24 @@ class Predicted(NamedTuple):
             scale=scale,
             y=self.y[chosen],
             weight=self.weight[chosen],
+            groups=None if self.groups is None else self.groups.rows(chosen),
         )
+
+    def halves(self) -> list[Predicted]:
+        """Two halves of the rows, of other groups each, or before and after a moment."""
+        half = np.arange(len(self.y)) % 2
+        if self.groups is not None:
+            half = np.unique(self.groups.codes, return_inverse=True)[1]
+            half = half > np.median(half) if self.groups.by_time else half % 2
+        return [self.rows(np.flatnonzero(half == number)) for number in (0, 1)]
+
+    def effective_rows(self, law: Law) -> float:
+        """How many independent rows these are worth for the calibration of a law."""
+        if self.groups is None:
+            return float(len(self.y))
+        dist = self.distribution(law, self.weights.mean(axis=0))
+        pit = np.clip(dist.cdf(self.y) - 0.5 * dist.pmf(self.y), _LEAST_PIT, 1.0 - _LEAST_PIT)
+        return effective_rows(ndtri(pit), self.groups, self.weight)
 
     @property
     def z(self) -> np.ndarray:
@@ -105,6 +134,8 @@ def fit_law(
     law = _best(predicted, Law(*fit.candidate.data.target), recipe)
     if always_map or held_out is None or _map_helps(predicted, law, recipe):
         law = replace(law, calibration=_fit_map(predicted, law, recipe))
+    if predicted.groups is not None:
+        law = replace(law, calibration=_for_dependent(predicted, law))
     if law.support.reached:
         law = replace(law, support=_with_odds(predicted, law))
     return replace(law, novelty=_novelty(fit, held_out, recipe))
@@ -118,7 +149,16 @@ def _held_out(fit: EnsembleFit, held_out: Encoded) -> Predicted:
         units = (held_out.scaler.inverse(at.mean), held_out.scaler.scale * at.scale)
     weights = fit.ensemble.weights(inputs)[None]
     y, transform = held_out.exact_y, held_out.target.transform
-    return Predicted(fit.ensemble, weights, *units, y, transform, held_out.weight, 1)
+    return Predicted(
+        fit.ensemble,
+        weights,
+        *units,
+        y,
+        transform,
+        held_out.weight,
+        1,
+        held_out.groups,
+    )
 
 
 def _out_of_fold(fit: EnsembleFit) -> Predicted:
@@ -132,7 +172,16 @@ def _out_of_fold(fit: EnsembleFit) -> Predicted:
     n_members = fit.candidate.folds.n_members
     each = fit.out_of_fold_weights
     y, transform = data.exact_y, data.target.transform
-    return Predicted(fit.ensemble, each, *units, y, transform, weight, n_members)
+    return Predicted(
+        fit.ensemble,
+        each,
+        *units,
+        y,
+        transform,
+        weight,
+        n_members,
+        data.groups,
+    )
 
 
 def _best(predicted: Predicted, law: Law, recipe: LawRecipe) -> Law:
@@ -211,9 +260,15 @@ def _map_of(
     )
 
 
+def _for_dependent(predicted: Predicted, law: Law) -> CalibrationMap:
+    """The map, or none at all, as it must be for rows that are worth fewer independent ones."""
+    fitted = law.calibration or CalibrationMap(np.linspace(0.0, 1.0, N_STEPS + 1))
+    return fitted.widened(predicted.effective_rows(law))
+
+
 def _map_helps(predicted: Predicted, law: Law, recipe: LawRecipe) -> bool:
     """Whether maps that are fitted to one half of the rows raise the likelihood of the other."""
-    halves = [predicted.rows(np.arange(start, len(predicted.y), 2)) for start in (0, 1)]
+    halves = predicted.halves()
     gain = 0.0
     for fitted_to, scored_on in (halves, halves[::-1]):
         mapped = replace(law, calibration=_fit_map(fitted_to, law, recipe))

@@ -29,6 +29,7 @@ from nkcme.estimators.nkcme.support_detection import support_of
 from nkcme.estimators.nkcme.training_defaults import WithTrainingDefaults
 from nkcme.estimators.nkcme.transform_choice import transform_of
 from nkcme.estimators.training_data import Encoded, Target
+from nkcme.tables.row_groups import RowGroups
 from nkcme.training.cores import available_cores
 
 #: About which share of a fit each stage is, for its progress bar.
@@ -275,12 +276,17 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
     # --- training: the steps of the class's docstring -------------------------------------------
 
     def _understand_target(
-        self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray,
+        seed: int,
+        groups: RowGroups | None,
     ) -> Target:
         support = EVERYTHING
         if parameters.reads_law(self) and y.shape[1] == 1:
             support = support_of(self, y[:, 0], weight)
-        return Target(support, transform_of(self, x, y, weight, support, seed))
+        return Target(support, transform_of(self, x, y, weight, support, seed, groups))
 
     def _train(self, datasets: Sequence[Encoded]) -> list[TrainedModel]:
         recipe, run = self._recipe, self._run(datasets)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nkcme.estimators.nkcme.law_recipe import LawRecipe
 from nkcme.estimators.training_data import Encoded
-from nkcme.tables.row_groups import held_out_groups
+from nkcme.tables.row_groups import RowGroups, held_out_groups
 
 
 class Folds(NamedTuple):
@@ -34,7 +34,7 @@ class Folds(NamedTuple):
         """The folds of a table, which keep its groups together."""
         if data.groups is None:
             return cls.assign(len(data.x), n_folds, n_repeats, data.seed)
-        return cls.assign_groups(data.groups, n_folds, n_repeats, data.seed, by_time=data.by_time)
+        return cls.assign_groups(data.groups, n_folds, n_repeats, data.seed)
 
     @classmethod
     def assign(cls, n_rows: int, n_folds: int, n_repeats: int, seed: int) -> Folds:
@@ -45,19 +45,15 @@ class Folds(NamedTuple):
         return cls(np.stack([rng.permutation(in_order) for _ in range(n_repeats)]), n_folds)
 
     @classmethod
-    def assign_groups(
-        cls, groups: np.ndarray, n_folds: int, n_repeats: int, seed: int, *, by_time: bool = False
-    ) -> Folds:
-        """Folds of whole groups (n_rows,), of sizes as equal as these allow.
-
-        With ``by_time`` groups are numbered in the order of time, and folds are blocks of it.
-        """
-        _, place, count = np.unique(groups, return_inverse=True, return_counts=True)
+    def assign_groups(cls, groups: RowGroups, n_folds: int, n_repeats: int, seed: int) -> Folds:
+        """Folds of whole groups, of sizes as equal as these allow, or blocks of time."""
+        _, place, count = np.unique(groups.codes, return_inverse=True, return_counts=True)
         n_folds = min(n_folds, len(count))
         rng = np.random.default_rng(seed)
         fold = np.empty((n_repeats, len(count)), np.intp)
         for repeat in range(n_repeats):
-            if by_time:  # blocks start elsewhere in each repeat; the last one goes on at the start
+            if groups.by_time:
+                # Blocks start elsewhere in each repeat; the last one goes on at the start.
                 block = np.arange(len(count)) * n_folds / len(count) + repeat / n_repeats
                 fold[repeat] = block.astype(np.intp) % n_folds
                 continue
@@ -114,7 +110,10 @@ def hold_out(data: Encoded, recipe: LawRecipe) -> tuple[Encoded, Encoded | None]
         return data, None
     rng = np.random.default_rng([data.seed, n])
     if data.groups is not None:
-        held = held_out_groups(data.groups, n, rng, by_time=data.by_time)
+        held = held_out_groups(data.groups, n, rng)
+        n_groups = len(np.unique(data.groups.codes[held]))
+        if not data.by_time and n_groups < recipe.least_held_out_groups:
+            return data, None
         if held.sum() > 2 * n:  # groups are too large to spare one
             return data, None
         return data.rows(np.flatnonzero(~held)), data.rows(np.flatnonzero(held))

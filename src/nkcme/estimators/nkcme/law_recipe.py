@@ -103,6 +103,9 @@ class LawRecipe(Constants):
         10_000, "Rows from which some are held out from all training, to calibrate on.", TABLES
     )
     held_out_share: float = constant(0.1, "The share of rows held out.", TABLES)
+    least_held_out_groups: int = constant(
+        100, "Of fewer groups none is held out: out of fold, all of them calibrate.", NOTHING
+    )
     most_held_out: int = constant(5000, "5,000 rows calibrate 90 % intervals to 0.4 %.", NOTHING)
     share_by_time: float = constant(
         0.2,

@@ -243,7 +243,8 @@ def stack_bases(
     stacks = fit_stacks(data, folds, predicted, recipe)
     weights = np.stack([stack.weights for stack in stacks], axis=1)
     scale = _errors(stacks, folds.n_members)
-    model = LocationModel(bases, weights, scale, folds.n_members, None, reach)
+    informs = data.groups is None
+    model = LocationModel(bases, weights, scale, folds.n_members, None, reach, informs=informs)
     return LocationFit(model, stacks, predicted, np.ones((len(data.y), 1)))
 
 

@@ -80,6 +80,9 @@ class LocationModel(NamedTuple):
     reach : array (2, d) or None
         Bounds of all predictions: far from the training rows, networks predict anything. None in
         models of earlier versions.
+    informs : bool
+        Whether the network of weights sees m(x) beside x. Not where rows depend on each other: of
+        few groups, the mean of all others shows whether the one that is left out lies above it.
     """
 
     bases: dict[str, Base]
@@ -88,6 +91,7 @@ class LocationModel(NamedTuple):
     n_averaged: int
     log_scale: Base | None
     reach: np.ndarray | None = None
+    informs: bool = True
 
     def __repr__(self) -> str:
         return f"LocationModel({self.summary()})"
@@ -124,6 +128,8 @@ class LocationModel(NamedTuple):
 
     def inputs(self, x: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """x, m(x) and, with several bases, their differences from it, which show how sure it is."""
+        if not self.informs:
+            return x
         mean = self.mean(predicted)
         differences = (predicted - mean) / self.scale if len(predicted) > 1 else ()
         return np.concatenate([x, mean, *differences], axis=1, dtype=np.float32)
@@ -135,6 +141,8 @@ class LocationModel(NamedTuple):
     def n_inputs(self, n_in: int) -> int:
         """The number of inputs of the network of weights, for ``n_in`` columns of x."""
         n_bases, d = self.weights.shape
+        if not self.informs:
+            return n_in
         return n_in + d * (1 if n_bases == 1 else 1 + n_bases)
 
     def summary(self) -> str:
@@ -155,6 +163,8 @@ class LocationModel(NamedTuple):
         }
         if self.reach is not None:
             arrays["reach"] = self.reach
+        if not self.informs:  # models of earlier versions have no such array, and m(x) informs
+            arrays[_INFORMS] = np.array(0.0)
         bases = self.bases if self.log_scale is None else self.bases | {_SCALE: self.log_scale}
         for name, base in bases.items():
             arrays |= {f"{name}/{key}": value for key, value in base.to_arrays().items()}
@@ -184,7 +194,10 @@ class LocationModel(NamedTuple):
         reach = arrays.get("reach")
         if reach is not None:
             need_array(arrays, "reach", (2, n_out))
-        n_arrays = 3 + (reach is not None) + sum(map(len, grouped.values())) + len(scale or {})
+        if _INFORMS in arrays:
+            need_array(arrays, _INFORMS, ())
+        optional = sum(name in arrays for name in ("reach", _INFORMS))
+        n_arrays = 3 + optional + sum(map(len, grouped.values())) + len(scale or {})
         if len(arrays) != n_arrays:
             raise ModelFileError("the model file holds arrays that no location model has")
         bases: dict[str, Base] = {}
@@ -195,7 +208,15 @@ class LocationModel(NamedTuple):
         if len(n_members) != 1 or not 1 <= n_averaged <= max(n_members):
             raise ModelFileError("the members of the location model in the file are not complete")
         log_scale = None if scale is None else read_regressors(scale, n_in, 1)
-        return cls(bases, arrays["weights"], arrays["scale"], int(n_averaged), log_scale, reach)
+        return cls(
+            bases,
+            arrays["weights"],
+            arrays["scale"],
+            int(n_averaged),
+            log_scale,
+            reach,
+            informs=bool(arrays.get(_INFORMS, 1.0)),
+        )
 
 
 def spread_of(predicted: np.ndarray, of_bases: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -220,6 +241,9 @@ def reach_of(y: np.ndarray) -> np.ndarray:
 
 #: The name of the base that gives log s(x), in a model file.
 _SCALE = "scale"
+
+#: The array that says that m(x) is no input of the network of weights.
+_INFORMS = "informs"
 
 
 def relative_scale(log_scale: np.ndarray) -> np.ndarray:

@@ -86,6 +86,10 @@ class Novelty:
         # Centres of one half, distances of the other: what is usual for rows that are new.
         order = rng.permutation(len(x))
         half, others = x[order[::2]], x[order[1::2]]
+        if data.groups is not None and not data.by_time:  # rows of other groups are new
+            codes = np.unique(data.groups.codes, return_inverse=True)[1]
+            odd = rng.permutation(codes.max() + 1)[codes] % 2 == 1
+            half, others = x[~odd], x[odd]
         n_centers = int(np.clip(len(half) // recipe.rows_per_center, 1, recipe.most_centers))
         n_centers = min(n_centers, len(np.unique(half, axis=0)))
         clusters = KMeans(n_centers, n_init=1, max_iter=20, random_state=data.seed).fit(half)

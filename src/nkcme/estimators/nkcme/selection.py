@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from nkcme.calibration.effective_rows import effective_rows
 from nkcme.errors import TrainingError
 from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import energy_scores
@@ -14,6 +15,7 @@ from nkcme.estimators.nkcme.ensemble import EnsembleFit, EnsembleTraining
 from nkcme.estimators.nkcme.location_fitting import with_scale
 from nkcme.estimators.nkcme.recipe import Recipe
 from nkcme.estimators.replica_training import Run
+from nkcme.tables.row_groups import RowGroups
 
 #: The names of candidates, the simplest first.
 FIXED, LOCATED, SCALED = "fixed", "located", "scaled"
@@ -91,9 +93,10 @@ def best(fits: dict[str, EnsembleFit]) -> EnsembleFit:
     if not others:
         return fits[chosen]
     scores = {name: out_of_fold_scores(fit) for name, fit in fits.items()}
-    weight = fits[chosen].candidate.data.weight
+    data = fits[chosen].candidate.data
     for name in others:
-        if is_clearly_positive(scores[chosen] - scores[name], weight):
+        gain = scores[chosen] - scores[name]
+        if is_clearly_positive(gain, data.weight, data.groups):
             chosen = name
     return fits[chosen]
 
@@ -114,8 +117,12 @@ def out_of_fold_scores(fit: EnsembleFit) -> np.ndarray:
     return of_row * energy_scores(weights, unit * fit.ensemble.atoms, y)
 
 
-def is_clearly_positive(gain: np.ndarray, weight: np.ndarray) -> bool:
+def is_clearly_positive(
+    gain: np.ndarray, weight: np.ndarray, groups: RowGroups | None = None
+) -> bool:
     """Whether the mean over rows is above zero by more than its standard error.
+
+    Rows of one of ``groups`` are not independent, and count as fewer.
 
     The most extreme percent of rows do not count in the error: a few wild rows, for better or
     worse, do not hide a mean that is clear without them.
@@ -123,7 +130,10 @@ def is_clearly_positive(gain: np.ndarray, weight: np.ndarray) -> bool:
     bounded = np.clip(gain, *np.quantile(gain, [0.005, 0.995]))
     typical = np.average(bounded, weights=weight)
     variance = np.average(np.square(bounded - typical), weights=weight)
-    return bool(np.average(gain, weights=weight) > np.sqrt(variance / len(gain)))
+    n_rows: float = len(gain)
+    if groups is not None:
+        n_rows = effective_rows(bounded, groups, weight)
+    return bool(np.average(gain, weights=weight) > np.sqrt(variance / n_rows))
 
 
 def _interrupted(fit: EnsembleFit) -> EnsembleFit:

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nkcme.calibration.effective_rows import effective_rows
 from nkcme.distributions.support import Support
 from nkcme.distributions.transforms import LOG, NONE, restored, transformed
 from nkcme.errors import NkcmeError
 from nkcme.estimators.nkcme import parameters
 from nkcme.estimators.nkcme.background_fits import BackgroundFits
+from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.gradient_boosting import GradientBoosting
 from nkcme.estimators.nkcme.law_recipe import TransformRecipe
 from nkcme.estimators.nkcme.location_recipe import BoostingRecipe
 from nkcme.estimators.training_data import distinct_rows, need_positive
+from nkcme.tables.row_groups import RowGroups
 from nkcme.training.cores import available_cores
 
 if TYPE_CHECKING:
@@ -27,7 +30,13 @@ if TYPE_CHECKING:
 
 
 def transform_of(
-    model: NKCME, x: np.ndarray, y: np.ndarray, weight: np.ndarray, support: Support, seed: int
+    model: NKCME,
+    x: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    support: Support,
+    seed: int,
+    groups: RowGroups | None = None,
 ) -> str:
     """The transform that the parameter means for y (n, d) beside encoded inputs (n, p)."""
     if parameters.transform_parameter(model) == LOG:
@@ -51,8 +60,8 @@ def transform_of(
     if not _may_help(y[weight > 0, 0], support, recipe):
         return NONE
     # Distinct rows in a fixed order: the choice depends on neither their order nor repetitions.
-    rows = distinct_rows(x, y, weight)
-    return LOG if compare(*rows, seed, recipe).is_clear(recipe) else NONE
+    x, y, weight, groups = distinct_rows(x, y, weight, groups)
+    return LOG if compare(x, y, weight, seed, recipe, groups).is_clear(recipe) else NONE
 
 
 def _may_help(y: np.ndarray, support: Support, recipe: TransformRecipe) -> bool:
@@ -76,12 +85,21 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int, recipe: TransformRecipe
+    x: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    seed: int,
+    recipe: TransformRecipe,
+    groups: RowGroups | None = None,
 ) -> Comparison:
     """Compare out-of-fold scores of quick models of log y and of y (n, 1)."""
     order = np.random.default_rng(seed).permutation(len(x))[: recipe.most_rows]
     x, y, weight = x[order], y[order, 0], weight[order] / weight[order].sum()
-    fold = np.arange(len(y)) % recipe.n_folds
+    fold, n_folds = np.arange(len(y)) % recipe.n_folds, recipe.n_folds
+    if groups is not None:
+        groups = groups.rows(order)
+        folds = Folds.assign_groups(groups, n_folds, 1, seed)
+        fold, n_folds = folds.fold[0], folds.n_folds
     boosting = GradientBoosting(_boosting(recipe), len(y), seed)
 
     def predict(job: tuple[str, int]) -> np.ndarray:
@@ -92,18 +110,21 @@ def compare(
         held_out = x[test], g[test], weight[test]
         return boosting.fit(x[train], g[train], weight[train], held_out).predicted[-1]
 
-    jobs = [(one, k) for one in (NONE, LOG) for k in range(recipe.n_folds)]
+    jobs = [(one, k) for one in (NONE, LOG) for k in range(n_folds)]
     predicted = BackgroundFits(predict, jobs, available_cores()).results()
     in_order = np.argsort(np.argsort(fold, kind="stable"), kind="stable")
     plain, log = (
         _scores(y, weight, np.concatenate(of_folds)[in_order], one, recipe)
         for one, of_folds in (
-            (NONE, predicted[: recipe.n_folds]),
-            (LOG, predicted[recipe.n_folds :]),
+            (NONE, predicted[:n_folds]),
+            (LOG, predicted[n_folds:]),
         )
     )
     gain = float(weight @ (plain - log))
     error = np.sqrt(np.sum(np.square(weight * (plain - log - gain))))
+    if groups is not None:
+        variance = weight @ np.square(plain - log - gain)
+        error = np.sqrt(variance / effective_rows(plain - log, groups, weight))
     return Comparison(gain / float(weight @ plain), gain / max(float(error), 1e-300))
 
 
