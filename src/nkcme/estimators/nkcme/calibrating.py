@@ -72,7 +72,7 @@ class Predicted(NamedTuple):
 
     def halves(self) -> list[Predicted]:
         """Two halves of the rows, of other groups each, or before and after a moment."""
-        half = np.arange(len(self.y)) % 2
+        half: np.ndarray = np.arange(len(self.y)) % 2
         if self.groups is not None:
             half = np.unique(self.groups.codes, return_inverse=True)[1]
             half = half > np.median(half) if self.groups.by_time else half % 2
