@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -14,6 +15,9 @@ Result = TypeVar("Result")
 
 #: How often Ray starts a task again whose worker or node was lost.
 MAX_RETRIES = 5
+
+#: How long the head of a cluster may take to answer.
+ANSWER_SECONDS = 10
 
 
 def run_on_ray(
@@ -57,6 +61,7 @@ def connected(address: str) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
+    _need_answer(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
@@ -66,6 +71,19 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _need_answer(address: str) -> None:
+    """Refuse an address where nothing listens, for which Ray itself waits for many minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():  # "auto" and "local"
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise NkcmeError(
+            f"no Ray cluster answers at {address} ({error}); check the address of its head"
+        ) from error
 
 
 def _call(work: Callable[[Item], Result], item: Item) -> Result:

@@ -14,10 +14,10 @@ from nkcme.estimators.predicting_on_cores import map_rows_on_cores
 from nkcme.estimators.predictions import PredictionMethods
 from nkcme.runtime.model import RuntimeModel
 
-#: Rows that are predicted together, always as many: a matrix product may sum in another order for
-#: another number of rows, so the last block of a batch is filled up. Blocks of 512 rows took half
-#: the processor time of blocks of 2048, and give the same bits.
-BLOCK_ROWS = 512
+#: Rows that are predicted together, always as many: the last block of a batch is filled up. A matrix
+#: product may sum in another order for another number of rows, and for the last rows where the
+#: number is no multiple of those that BLAS takes together: 8, 12, 16, 24, 32 or 48.
+BLOCK_ROWS = 384
 
 
 @dataclass(frozen=True)
