@@ -5,10 +5,14 @@ import time
 from pathlib import Path
 
 from nkcme.errors import NkcmeError
+from support.waiting import wait_until
 
 
 def square_or_hang(trial: tuple[int, str]) -> dict[str, int]:
-    """The square of a number; on a node other than the head, hang until the node is lost."""
+    """The square of a number; on a node other than the head, hang until the node is lost.
+
+    The head waits until another node hangs.
+    """
     import ray
 
     number, folder = trial
@@ -18,6 +22,7 @@ def square_or_hang(trial: tuple[int, str]) -> dict[str, int]:
         (home / f"hangs-{number}").touch()
         while True:
             time.sleep(0.1)
+    wait_until(lambda: list(home.glob("hangs-*")), limit=60)
     return {"run": number, "square": number**2, "process": os.getpid()}
 
 
