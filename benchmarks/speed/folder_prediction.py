@@ -26,7 +26,7 @@ _FILES = 10
 _TRAINING_ROWS = 5000
 
 #: The arguments of each way to predict the folder; those of one way run one after the other.
-WAYS = {
+WAYS: dict[str, list[list[str]]] = {
     "one worker": [[]],
     "two workers": [["--workers", "2"]],
     "two shards": [["--shard", "1/2"], ["--shard", "2/2"]],
