@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import resource
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import numpy as np
 from benchmarks.provenance import device_name, write_result
 from benchmarks.timing import timed
 from nkcme import NKCME
+from nkcme.errors import NkcmeError
 from nkcme.tables.files import to_frame, write_table
 
 _LEVELS = ",".join(f"0.{i}" for i in range(1, 10))
@@ -79,19 +83,14 @@ def _write_rows(folder: Path, n_rows: int) -> None:
 
 
 def _predict(folder: Path, way: str) -> dict[str, Any]:
-    """Seconds, the largest memory of any process so far, and a digest of what was written."""
+    """Seconds, the memory of the command without its workers, and a digest of its files."""
     out = folder / way.replace(" ", "-")
     command = [sys.executable, "-m", "nkcme", "predict", str(folder / "model")]
     command += [str(folder / "rows"), "--out", str(out), "--quantiles", _LEVELS]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
 
-    def run() -> None:
-        for arguments in WAYS[way]:
-            subprocess.run([*command, *arguments], check=True, env=environment, capture_output=True)
-
     before = _processor_seconds()
-    _, seconds = timed(run)
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    peaks, seconds = timed(lambda: [_run([*command, *own], environment) for own in WAYS[way]])
     digest = hashlib.sha256()
     for path in sorted(out.iterdir()):
         digest.update(path.name.encode() + path.read_bytes())
@@ -99,9 +98,27 @@ def _predict(folder: Path, way: str) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "processor_seconds": _processor_seconds() - before,
-        "largest_process_mib": usage.ru_maxrss / 1024,
+        "command_mib": max(peaks),
         "digest": digest.hexdigest(),
     }
+
+
+def _run(command: list[str], environment: dict[str, str]) -> float:
+    """Run a command; its largest resident memory in MiB, from Linux."""
+    # Not from getrusage, which counts the memory of the process that starts a command as its own.
+    status, peak = "", 0.0
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        while process.poll() is None:
+            with suppress(OSError):
+                status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+            if found := re.search(r"VmHWM:\s+(\d+)", status):
+                peak = int(found[1]) / 1024
+            time.sleep(0.05)
+    if process.returncode:
+        raise NkcmeError(f"{' '.join(command)} ended with status {process.returncode}")
+    return peak
 
 
 def _processor_seconds() -> float:
