@@ -16,14 +16,14 @@ SOURCE = Path(nkcme.__file__).parent
 #: stands for all its modules; a new module must be given its place here.
 FLOORS = [
     {"cli", "__main__"},
-    {"serving"},
+    {"serving", "prediction"},
     {"report", "runtime"},
     {"estimators", "rl"},
     {"evaluation", "cross_validation", "pipeline", "explain", "datasets", "presets"},
     {"training", "calibration", "tables", "model_files"},
     {"distributions", "objectives", "metrics"},
     {"networks", "forward_passes", "atoms", "kernels"},
-    {"errors", "_version", "parameter_checks", "forking", "number_text"},
+    {"errors", "_version", "parameter_checks", "forking", "number_text", "ray_tasks"},
 ]
 
 #: Libraries that one module each may know.
@@ -41,6 +41,7 @@ ONE_DOOR = {
     "openpyxl",
     "fastapi",
     "tensorboardX",
+    "ray",
 }
 
 

@@ -28,6 +28,14 @@ Sets = Annotated[
         "--sets", metavar="NAMES", help="Only these data sets, comma-separated.", show_default="all"
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="A Ray cluster on which every run is a task, as in ray://head:10001 or auto.",
+    ),
+]
 _ROWS = Path("results/bench")
 
 
@@ -60,6 +68,7 @@ def toy(
             "--quick", help="A shortened version: at most 4,000 training steps, two seeds."
         ),
     ] = False,
+    cluster: Cluster = None,
 ) -> None:
     """Score every method on the paper's toy data.
 
@@ -68,7 +77,7 @@ def toy(
     """
     from benchmarks.experiments import specs
 
-    _run(specs.toy_cells(quick=quick), rows, methods, sets, seeds)
+    _run(specs.toy_cells(quick=quick), rows, methods, sets, seeds, cluster)
 
 
 def uci(
@@ -89,6 +98,7 @@ def uci(
         ),
     ] = False,
     rows: RowsPath = _ROWS,
+    cluster: Cluster = None,
 ) -> None:
     """Score every method on the UCI sets' published folds.
 
@@ -98,7 +108,7 @@ def uci(
     from benchmarks.experiments import specs
 
     cells = [*specs.uci_cells(), *(specs.peer_cells() if peers else [])]
-    _run(cells, rows, methods, sets, folds)
+    _run(cells, rows, methods, sets, folds, cluster)
 
 
 def tables(
@@ -155,6 +165,7 @@ def tables(
         ),
     ] = False,
     rows: RowsPath = _ROWS,
+    cluster: Cluster = None,
 ) -> None:
     """Score our methods and peers on CSV files.
 
@@ -169,7 +180,7 @@ def tables(
     cells = table_specs.table_cells(files, n_shuffled=split, peers=peers)
     usual = [*table_specs.USUAL_METHODS, *(PEERS if peers else ())]
     names = ",".join(file.name for file in files)
-    _run(cells, rows, methods or ",".join(usual), names, folds)
+    _run(cells, rows, methods or ",".join(usual), names, folds, cluster)
 
 
 def simulations(
@@ -202,6 +213,7 @@ def simulations(
         ),
     ] = None,
     rows: RowsPath = _ROWS,
+    cluster: Cluster = None,
 ) -> None:
     """Score predictions on simulated tables with known truth.
 
@@ -213,7 +225,7 @@ def simulations(
 
     chosen = methods or ",".join(simulation_specs.USUAL_METHODS)
     names = ",".join(simulation_specs.named_designs(_names(designs)))
-    _run(simulation_specs.simulation_cells(), rows, chosen, names, runs)
+    _run(simulation_specs.simulation_cells(), rows, chosen, names, runs, cluster)
 
 
 def outputs(
@@ -224,6 +236,7 @@ def outputs(
         typer.Option(metavar="N", min=1, help="Only the first N seeds.", show_default="5"),
     ] = None,
     rows: RowsPath = _ROWS,
+    cluster: Cluster = None,
 ) -> None:
     """Score joint predictions of two dependent outputs.
 
@@ -233,7 +246,7 @@ def outputs(
     """
     from benchmarks.experiments import specs
 
-    _run(specs.outputs_cells(), rows, methods, sets, seeds)
+    _run(specs.outputs_cells(), rows, methods, sets, seeds, cluster)
 
 
 def scaling(methods: Methods = "", sets: Sets = "", rows: RowsPath = _ROWS) -> None:
@@ -273,6 +286,7 @@ def rl(
         int, typer.Option(metavar="N", min=1, help="Training steps of each agent.")
     ] = 500_000,
     rows: RowsPath = _ROWS,
+    cluster: Cluster = None,
 ) -> None:
     """Train the paper's agents in its environments.
 
@@ -282,7 +296,7 @@ def rl(
     from benchmarks.experiments.rl_specs import rl_cells
 
     cells = rl_cells(preset, envs=_names(envs), agents=_names(agents), n_seeds=seeds, n_steps=steps)
-    _run(cells, rows)
+    _run(cells, rows, cluster=cluster)
 
 
 def page(
@@ -308,17 +322,25 @@ def _names(text: str) -> list[str]:
 
 
 def _run(
-    cells: list[Any], rows: Path, methods: str = "", sets: str = "", n_runs: int | None = None
+    cells: list[Any],
+    rows: Path,
+    methods: str = "",
+    sets: str = "",
+    n_runs: int | None = None,
+    cluster: str | None = None,
 ) -> None:
     """Run the chosen cells and print their tables; exits with 1 where a run failed."""
     from benchmarks.experiments.cell import choose
     from benchmarks.experiments.rows import Rows
-    from benchmarks.experiments.run import run_cells
+    from benchmarks.experiments.run import run_cells, run_cells_on_cluster
     from benchmarks.pages.page import result_text
 
     chosen = choose(cells, methods=_names(methods), sets=_names(sets), n_runs=n_runs)
     store = Rows(rows, print_note)
-    tally = run_cells(chosen, store, print_note)
+    if cluster is None:
+        tally = run_cells(chosen, store, print_note)
+    else:
+        tally = run_cells_on_cluster(chosen, store, print_note, cluster)
     print(result_text(chosen, store))
     if tally.already_there:
         print_note(

@@ -31,6 +31,7 @@ def add_to(app: typer.Typer) -> None:
         ("start-speed", start_speed, "start-speed --before ../nkcme-before"),
         ("fit-speed", fit_speed, "fit-speed --cases concrete,unseen"),
         ("busy-speed", busy_speed, "busy-speed --rows 5000"),
+        ("scale-predict", scale_predict, "scale-predict --rows 1000000"),
         ("table-sizes", table_sizes, "table-sizes --sizes 300"),
         ("small-tables", small_tables, "small-tables --folds 6"),
         ("log-transform", log_transform, "log-transform --sets wage"),
@@ -165,6 +166,31 @@ def busy_speed(
     from benchmarks.speed.busy import main
 
     main(rows, repeats, out)
+
+
+def scale_predict(
+    rows: Annotated[
+        int, typer.Option(metavar="N", min=1000, help="Rows of the folder.")
+    ] = 10_000_000,
+    ways: Annotated[
+        str, typer.Option(metavar="NAMES", help="How to predict it, comma-separated.")
+    ] = "one worker,two workers,two shards,ray",
+    place: Annotated[
+        Path, typer.Option(metavar="DIRECTORY", help="Where tables are generated.")
+    ] = Path("/tmp"),
+    out: Out = _OUT,
+) -> None:
+    """Predict a folder by one worker and by two.
+
+    Also in two shards and on Ray, and compares the bytes. Takes half an hour. Writes
+    scale-predict-DEVICE.json.
+    """
+    from benchmarks.speed.folder_prediction import WAYS, main
+
+    chosen = [way.strip() for way in ways.split(",")]
+    if unknown := [way for way in chosen if way not in WAYS]:
+        raise NkcmeError(f"--ways takes {', '.join(WAYS)}; got {unknown[0]!r}")
+    main(rows, chosen, place, out)
 
 
 def table_sizes(

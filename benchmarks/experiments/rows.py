@@ -29,6 +29,11 @@ class Rows:
         self._directory = directory
         self._note = note
 
+    @property
+    def trials(self) -> Path:
+        """The folder of runs on a cluster that are finished but not yet rows."""
+        return self._directory / "trials"
+
     def path(self, cell: Cell) -> Path:
         """The file of a cell's rows."""
         return self._directory / cell.experiment / f"{cell.name}.jsonl"

@@ -16,6 +16,7 @@ from benchmarks.experiments.paper import PAPER_METRICS, published
 from benchmarks.experiments.protocols import perform
 from benchmarks.experiments.protocols.fitting import Outcome
 from benchmarks.experiments.rows import Row, Rows
+from benchmarks.experiments.trials import remove_trial, run_trials
 from benchmarks.provenance import provenance
 from benchmarks.timing import timed
 
@@ -48,6 +49,41 @@ def run_cells(cells: Sequence[Cell], rows: Rows, note: Callable[[str], object]) 
         n_failed += failed
         note(f"[{number}/{len(cells)}] {_line(cell, rows.of(cell), len(missing), failed, seconds)}")
     return Tally(len(cells), already_there, n_run, n_failed)
+
+
+def run_cells_on_cluster(
+    cells: Sequence[Cell], rows: Rows, note: Callable[[str], object], address: str
+) -> Tally:
+    """What `run_cells` does, with each run on one core of a Ray cluster.
+
+    A worker writes a file per run, whose row this process, the only one that writes them, adds to
+    the rows of the cell. The runs of a cell, which `run_cells` trains as one program, are trained
+    one by one.
+    """
+    missing = {
+        f"{cell.experiment}--{cell.name}--{run}--{cell.fingerprint}": (cell, run)
+        for cell in cells
+        for run in rows.missing(cell)
+    }
+    n_failed = 0
+    for number, (name, row) in enumerate(
+        run_trials(_run_trial, missing, rows.trials, address), start=1
+    ):
+        cell, run = missing[name]
+        rows.put(cell, row)
+        remove_trial(rows.trials, name)
+        n_failed += "error" in row
+        result = f"FAILED: {row['error']}" if "error" in row else "finished"
+        note(f"[{number}/{len(missing)}] {cell.dataset} {cell.method}: run {run} {result}")
+    already_there = len(cells) - len({(cell.experiment, cell.name) for cell, _ in missing.values()})
+    return Tally(len(cells), already_there, len(missing), n_failed)
+
+
+def _run_trial(trial: tuple[Cell, int]) -> Row:
+    """The row of one run of a cell."""
+    cell, run = trial
+    ((_, outcome),) = _all_outcomes(cell, [run])
+    return _row(cell, run, outcome)
 
 
 def _run_cell(cell: Cell, runs: Sequence[int], rows: Rows) -> int:

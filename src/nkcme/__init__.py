@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nkcme.estimators.nkcme.recipe import Recipe
     from nkcme.evaluation import crps_scorer, log_density_scorer
     from nkcme.pipeline import DistributionPipeline
+    from nkcme.prediction.predictor import Predictor
     from nkcme.report import plots
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "KernelCME",
     "ModelFileError",
     "NkcmeError",
+    "Predictor",
     "Recipe",
     "SplineFlow",
     "TableError",
@@ -75,6 +77,7 @@ _HOMES = {
     "Distribution": "nkcme.distributions.base",
     "DistributionPipeline": "nkcme.pipeline",
     "Embedding": "nkcme.distributions.embedding",
+    "Predictor": "nkcme.prediction.predictor",
     "Recipe": "nkcme.estimators.nkcme.recipe",
     "TrainingInterrupted": "nkcme.estimators",
     "cross_val_predict_dist": "nkcme.cross_validation",

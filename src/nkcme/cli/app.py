@@ -28,13 +28,11 @@ from nkcme.cli.options import (
     Separator,
     TablePath,
 )
+from nkcme.cli.predict_app import predict
 from nkcme.cli.rl_app import rl
-from nkcme.cli.running import numbers, print_note, run_app
+from nkcme.cli.running import print_note, run_app
 from nkcme.cli.serve_app import serve
 from nkcme.cli.warm_up_app import warm_up
-
-#: Every sample is a column of the table that `predict` writes; wider tables cannot be read.
-MAX_SAMPLES = 100_000
 
 app = typer.Typer(
     help="Predict whole conditional distributions from a table: intervals, quantiles, densities, "
@@ -47,6 +45,9 @@ app = typer.Typer(
 app.add_typer(data, name="data")
 app.add_typer(rl, name="rl")
 app.command(epilog="Example: nkcme fit houses.csv --target price --out price-model")(fit)
+app.command(
+    epilog="Example: nkcme predict price-model new-houses.csv --quantiles 0.05,0.5,0.95 -o out.csv"
+)(predict)
 app.command(epilog="Example: nkcme explain price-model sold-houses.csv --quantiles 0.05,0.95")(
     explain
 )
@@ -83,78 +84,6 @@ def _options(
     ] = False,
 ) -> None:
     """Options before the command. The callback of ``--version`` does all the work."""
-
-
-@app.command(
-    epilog="Example: nkcme predict price-model new-houses.csv --quantiles 0.05,0.5,0.95 -o out.csv"
-)
-def predict(
-    model: ModelPath,
-    table: TablePath,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="A .csv, .tsv (also .gz) or .parquet file to write.",
-            show_default="CSV to standard output",
-        ),
-    ] = None,
-    quantiles: Annotated[
-        str,
-        typer.Option(metavar="LEVELS", help="Levels separated by commas, as in 0.05,0.5,0.95."),
-    ] = "",
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            metavar="COVERAGE", help="Central prediction interval of this coverage, such as 0.9."
-        ),
-    ] = None,
-    samples: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, max=MAX_SAMPLES, help="Random samples of y for each row."),
-    ] = 0,
-    seed: Seed = 0,
-    json: AsJson = False,
-    sep: Separator = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    na: Missing = None,
-) -> None:
-    """Predict the rows of a table.
-
-    Writes the mean and, on request, quantiles, an interval and samples, one row for each row of
-    TABLE. The columns are named mean, q0.05 ..., lower_0.9, upper_0.9, sample_1 ...
-
-    Columns of TABLE are matched by name, in any order, and parsed as in the training table. Other
-    columns are ignored with a note, and so are categories that the model does not know.
-    """
-    levels = numbers(quantiles, "--quantiles", "0.05,0.5,0.95") if quantiles else []
-    from nkcme.cli import display
-    from nkcme.cli.predict import predict_table
-    from nkcme.errors import NkcmeError
-    from nkcme.tables.files import check_output, write_table
-    from nkcme.tables.table_options import TableOptions
-
-    options = TableOptions.of_text(sep, decimal, encoding, na)
-    if json and out is not None:
-        raise NkcmeError("--json prints to standard output; leave out --out, or --json")
-    check_output(out)
-    predicted = predict_table(
-        model,
-        table,
-        quantiles=levels,
-        interval=interval,
-        samples=samples,
-        seed=seed,
-        options=options,
-        note=print_note,
-    )
-    if json:
-        display.show_json({"model": str(model), "predictions": predicted.to_dict("records")})
-    else:
-        write_table(predicted, out)
 
 
 @app.command(epilog="Example: nkcme evaluate price-model sold-houses.csv")

@@ -22,6 +22,7 @@ from nkcme.datasets.toy import N_DRAWS, evaluate_was1, load_toy, was1_floor
 from nkcme.errors import NkcmeError
 from nkcme.estimators import NKCME
 from nkcme.evaluation import NOMINAL
+from nkcme.prediction.predictor import Predictor
 from nkcme.tables.files import read_table, write_table
 
 #: Seeds of the ring, trained side by side: enough for a spread, few enough for a demo.
@@ -108,7 +109,7 @@ def fit_diabetes(paths: dict[str, Path], seed: int, note: Note) -> dict[str, Any
 
 def _intervals(model: Path, test: Path) -> list[dict[str, Any]]:
     """Intervals of the first test rows beside the true values."""
-    predicted = predict_table(model, test, interval=NOMINAL, note=lambda _: None)
+    predicted = predict_table(Predictor(model, intervals=(NOMINAL,)), test, note=lambda _: None)
     actual = read_table(test)[TARGET]
     return [
         {

@@ -6,7 +6,7 @@ without JAX.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ import numpy as np
 
 from nkcme.errors import NkcmeError
 from nkcme.estimators.saved_model import SavedModel
+from nkcme.prediction.frames import features_of
+from nkcme.prediction.models import read_one_output
 from nkcme.tables.files import read_table
 from nkcme.tables.messages import note_on_columns
 from nkcme.tables.table_options import UNKNOWN, TableOptions
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
 Note = Callable[[str], object]
 
 
-def load_with_features(
-    path: Path, table: Path, note: Note, options: TableOptions = UNKNOWN
-) -> tuple[ConditionalEstimator, Any]:
-    """A model, and the columns of a table file that it was fitted on, parsed as in training."""
-    saved = _read_one_output(path)
+def load_features(
+    path: Path,
+    table: Path,
+    note: Note,
+    options: TableOptions = UNKNOWN,
+    keep: Sequence[str] = (),
+) -> tuple[SavedModel, Any, Any]:
+    """A saved model, a table file parsed as in training, and its columns of the model."""
+    saved = read_one_output(path)
     frame = read_table(
         table,
         like=saved.encoder,
@@ -39,8 +45,7 @@ def load_with_features(
         note=note,
         check=lambda plain: _features(saved, plain, _silently),
     )
-    X = _features(saved, frame, note)
-    return saved.estimator(), X
+    return saved, frame, _features(saved, frame, note, keep)
 
 
 def load_with_truth(
@@ -52,7 +57,7 @@ def load_with_truth(
     drop_missing: bool = False,
 ) -> tuple[ConditionalEstimator, Any, np.ndarray, str]:
     """A model, the features of a table, the true y and the name of its column."""
-    saved = _read_one_output(path)
+    saved = read_one_output(path)
     name = target or saved.target_name
     if name is None:
         raise NkcmeError(f"{path} does not hold the target's name; give it with --target")
@@ -82,7 +87,7 @@ def load_for_exploring(
     drop_missing: bool = False,
 ) -> tuple[Any, np.ndarray | None]:
     """The features of a table, and its true y where it holds them."""
-    saved = _read_one_output(path)
+    saved = read_one_output(path)
     name = target or saved.target_name
     frame = read_table(table, like=saved.encoder, target=name, options=options, note=note)
     y = None
@@ -95,26 +100,14 @@ def _silently(message: str) -> None:
     """For a table that will be read again."""
 
 
-def _read_one_output(path: Path) -> SavedModel:
-    """The saved model at a path, which must predict one output."""
-    saved = SavedModel.read(path)
-    if saved.n_outputs != 1:
-        raise NkcmeError(
-            f"{path} predicts {saved.n_outputs} outputs and the command line handles one; use "
-            "nkcme.load in Python"
-        )
-    return saved
-
-
-def _features(saved: SavedModel, frame: Any, note: Note) -> Any:
+def _features(saved: SavedModel, frame: Any, note: Note, keep: Sequence[str] = ()) -> Any:
     names = saved.encoder.feature_names
-    if names is None:  # fitted on an array: columns go by position, without the target
-        X = frame.drop(columns=saved.target_name or [], errors="ignore")
-    else:
-        ignored = note_on_columns(frame.columns, names, saved.encoder.unused_names)
+    if names is not None:
+        others = [name for name in frame.columns if name in names or name not in keep]
+        ignored = note_on_columns(others, names, saved.encoder.unused_names)
         if ignored is not None:
             note(ignored)
-        X = frame[[name for name in names if name in frame.columns]]
+    X = features_of(frame, saved.encoder, saved.target_name)
     for unknown in saved.encoder.unknown_categories(X):
         note(str(unknown))
     return X

@@ -13,12 +13,15 @@ from nkcme.distributions.base import Distribution
 from nkcme.distributions.blocks import BLOCK_ROWS, map_rows
 from nkcme.distributions.checks import as_random_state, checked_coverage
 from nkcme.errors import NkcmeError
+from nkcme.tables.encoding import TableEncoder
 
 
 class PredictionMethods:
     """What can be asked of a fitted model, by the distributions at encoded inputs."""
 
     y_ndim_: int
+    encoder_: TableEncoder
+    target_name_: str | None
 
     @abstractmethod
     def _encode(self, X: Any) -> np.ndarray:

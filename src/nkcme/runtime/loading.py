@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nkcme.errors import ModelFileError
-from nkcme.runtime.model import Predictor, RuntimeModel
+from nkcme.runtime.model import LearnedModel, RuntimeModel
 from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.target import TargetScaler
 
@@ -45,7 +45,13 @@ def load(path: str | Path) -> RuntimeModel:
     """
     from nkcme.model_files import read_model
 
-    config, arrays = read_model(path)
+    return model_of(path, *read_model(path))
+
+
+def model_of(
+    path: str | Path, config: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> RuntimeModel:
+    """The model of a file whose contents were read."""
     try:
         return _model(config, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -75,7 +81,7 @@ def _model(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> RuntimeMode
         raise ModelFileError("the model file lacks its parameters or its learned state")
     function, home = READERS[name]
     read = getattr(import_module(home), function)
-    predictor: Predictor = read(parameters, learned, arrays, encoder.n_outputs, scaler)
+    predictor: LearnedModel = read(parameters, learned, arrays, encoder.n_outputs, scaler)
     return RuntimeModel(
         name, encoder, scaler, predictor, y_ndim=int(y_ndim), target_name=target_name
     )

@@ -17,7 +17,7 @@ from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.target import TargetScaler
 
 
-class Predictor(Protocol):
+class LearnedModel(Protocol):
     """What a kind of estimator learned."""
 
     def distribution(self, x: np.ndarray) -> Distribution:
@@ -47,7 +47,7 @@ class RuntimeModel(PredictionMethods):
         estimator: str,
         encoder: TableEncoder,
         scaler: TargetScaler,
-        predictor: Predictor,
+        predictor: LearnedModel,
         *,
         y_ndim: int,
         target_name: str | None,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments.rows import Rows
-from benchmarks.experiments.run import run_cells
+from benchmarks.experiments.run import run_cells, run_cells_on_cluster
 from nkcme.estimators import ESTIMATORS
 from support import fake_bench
 
@@ -136,3 +136,38 @@ def test_a_killed_benchmark_continues_where_it_was(tmp_path, notes):
     assert rows.path(first).read_bytes() == before
     assert rows.missing(second) == rows.missing(third) == []
     assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_runs_on_a_cluster_become_the_same_rows(tmp_path, notes, monkeypatch):
+    """The tasks run here; tests/test_ray.py runs trials on a cluster."""
+    monkeypatch.setattr(
+        "benchmarks.experiments.trials.run_on_ray", lambda work, items, address: map(work, items)
+    )
+    cells = [fake_bench.cell(), fake_bench.cell(broken := "skewed", parameters={"broken": "fit"})]
+    plain, cluster = Rows(tmp_path / "plain"), Rows(tmp_path / "cluster")
+    run_cells(cells, plain, notes.append)
+    run_cells_on_cluster([dataclasses.replace(cells[0], n_runs=1)], cluster, notes.append, "auto")
+    notes.clear()
+    tally = run_cells_on_cluster(cells, cluster, notes.append, "auto")
+    assert (tally.cells, tally.already_there, tally.run, tally.failed) == (2, 0, 5, 3)
+    assert notes[0] == "[1/5] ring mdn: run 1 finished"
+    assert notes[-1] == f"[5/5] {broken} mdn: run 2 FAILED: RuntimeError: the fit failed"
+    for cell in cells:
+        found, wanted = cluster.of(cell), plain.of(cell)
+        assert [row.get("metrics") for row in found] == [row.get("metrics") for row in wanted]
+    assert not list(cluster.trials.iterdir())
+
+
+def test_a_trial_that_has_a_file_is_not_run_again(tmp_path, notes, monkeypatch):
+    """As after this process was stopped before it had stored the row."""
+    monkeypatch.setattr(
+        "benchmarks.experiments.trials.run_on_ray", lambda work, items, address: map(work, items)
+    )
+    rows, cell = Rows(tmp_path), fake_bench.cell(n_runs=1)
+    monkeypatch.setattr("benchmarks.experiments.run.remove_trial", lambda folder, name: None)
+    run_cells_on_cluster([cell], rows, notes.append, "auto")
+    stored = rows.path(cell).read_bytes()
+    rows.path(cell).unlink()
+    monkeypatch.setattr("benchmarks.experiments.run._run_trial", None)
+    run_cells_on_cluster([cell], rows, notes.append, "auto")
+    assert rows.path(cell).read_bytes() == stored

@@ -1,0 +1,94 @@
+"""Ray: predictions of a folder and of a data set, a grid search, and trials that outlive a node.
+
+The only file that starts Ray, and it does so once.
+"""
+
+import os
+import threading
+
+import joblib
+import pandas as pd
+import pyarrow as pa
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+from ray.util.joblib import register_ray
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+
+import nkcme
+from benchmarks.experiments.trials import run_trials
+from nkcme.errors import NkcmeError
+from nkcme.prediction.folder import Placement, predict_folder
+from nkcme.ray_tasks import run_on_ray
+from support.prediction_folders import MODEL, OPTIONS, contents, rows, write_folder
+from support.trials import refuse, square_or_hang
+from support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A cluster of one node with one core; a test adds another."""
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # else a FutureWarning
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    ray.init(address=cluster.address, log_to_driver=False)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def test_trials_survive_the_loss_of_a_node(cluster, tmp_path):
+    second = cluster.add_node(num_cpus=1)
+    (tmp_path / "head").write_text(cluster.head_node.node_id)
+    trials = {f"trial-{i}": (i, str(tmp_path)) for i in range(20)}
+
+    def lose_node():
+        wait_until(lambda: list(tmp_path.glob("hangs-*")), limit=60)
+        cluster.remove_node(second, allow_graceful=False)
+
+    thread = threading.Thread(target=lose_node)
+    thread.start()
+    results = list(run_trials(square_or_hang, trials, tmp_path / "results", cluster.address))
+    thread.join()
+    assert sorted(name for name, _ in results) == sorted(trials)  # each of them once
+    assert {row["run"]: row["square"] for _, row in results} == {i: i**2 for i in range(20)}
+    assert len(list((tmp_path / "results").iterdir())) == 20
+    assert list(tmp_path.glob("hangs-*"))  # whose trials were run again
+
+
+def test_a_folder_is_predicted_to_the_same_bytes(cluster, tmp_path):
+    predictor = nkcme.Predictor(MODEL, **OPTIONS, keep=["key"])
+    folder = write_folder(tmp_path / "in")
+    for name, address in (("plain", None), ("ray", cluster.address)):
+        predict_folder(predictor, folder, tmp_path / name, Placement(cluster=address), print)
+    assert contents(tmp_path / "ray") == contents(tmp_path / "plain")
+    assert len(contents(tmp_path / "ray")) == 3
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray Data warns of its own settings
+def test_a_data_set_is_predicted_by_actors(cluster):
+    table = rows(600)
+    data = ray.data.from_arrow(pa.Table.from_pandas(table)).map_batches(
+        nkcme.Predictor,
+        fn_constructor_args=(MODEL,),
+        fn_constructor_kwargs={**OPTIONS, "keep": ["key"]},
+        batch_format="pyarrow",
+        batch_size=100,
+        compute=ray.data.ActorPoolStrategy(size=1),
+    )
+    found = pd.DataFrame(data.take_all()).sort_values("key", ignore_index=True)
+    wanted = nkcme.Predictor(MODEL, **OPTIONS, keep=["key"])(table)
+    pd.testing.assert_frame_equal(found, wanted, check_exact=True)
+
+
+def test_a_grid_search_uses_the_cluster(cluster):
+    X, y = [[float(i)] for i in range(20)], [2.0 * i for i in range(20)]
+    register_ray()
+    with joblib.parallel_config("ray", n_jobs=1):
+        search = GridSearchCV(Ridge(), {"alpha": [1e-6, 1e6]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"alpha": 1e-6}
+
+
+def test_an_error_of_a_task_is_raised_as_it_is(cluster):
+    with pytest.raises(NkcmeError, match=r"^number 3 is refused$"):
+        list(run_on_ray(refuse, [3], cluster.address))
