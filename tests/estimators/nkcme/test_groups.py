@@ -12,7 +12,7 @@ from nkcme.estimators.nkcme.folds import Folds, hold_out
 from nkcme.estimators.nkcme.law_recipe import LawRecipe, NoveltyRecipe, TransformRecipe
 from nkcme.estimators.nkcme.location_fitting import stack_bases
 from nkcme.estimators.nkcme.location_model import LocationModel
-from nkcme.estimators.nkcme.novelty import Novelty
+from nkcme.estimators.nkcme.novelty import Novelty, bounds_of
 from nkcme.estimators.nkcme.recipe import DEFAULT
 from nkcme.estimators.nkcme.selection import is_clearly_positive
 from nkcme.estimators.nkcme.transform_choice import compare
@@ -83,7 +83,9 @@ def test_rows_as_far_as_other_groups_are_usual(rng):
     x = 10 * rng.normal(size=(40, 2))[codes] + 0.01 * rng.normal(size=(800, 2))
     data = encoded(x, rng.normal(size=800))
     usual = [
-        Novelty.learn(one, np.zeros(800), NoveltyRecipe(), located=True).usual_distance
+        Novelty.learn(
+            one, np.zeros(800), NoveltyRecipe(), located=True, bounds=bounds_of(one.x)
+        ).usual_distance
         for one in (data, data._replace(groups=RowGroups(codes)))
     ]
     assert usual[0] < 0.2

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from nkcme.distributions.support import EVERYTHING
 from nkcme.estimators.nkcme import parameters
 from nkcme.estimators.nkcme.background_fits import BackgroundFits
 from nkcme.estimators.nkcme.calibrating import fit_law
@@ -25,11 +24,9 @@ from nkcme.estimators.nkcme.location_networks import LOCATION, REFINED
 from nkcme.estimators.nkcme.prediction import PredictingEstimator
 from nkcme.estimators.nkcme.recipe import DEFAULT, Recipe
 from nkcme.estimators.nkcme.selection import FIXED, LOCATED, SCALED, select
-from nkcme.estimators.nkcme.support_detection import support_of
 from nkcme.estimators.nkcme.training_defaults import WithTrainingDefaults
-from nkcme.estimators.nkcme.transform_choice import transform_of
+from nkcme.estimators.nkcme.transform_choice import understand_target
 from nkcme.estimators.training_data import Encoded, Target
-from nkcme.tables.row_groups import RowGroups
 from nkcme.training.cores import available_cores
 
 #: About which share of a fit each stage is, for its progress bar.
@@ -275,18 +272,8 @@ class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
 
     # --- training: the steps of the class's docstring -------------------------------------------
 
-    def _understand_target(
-        self,
-        x: np.ndarray,
-        y: np.ndarray,
-        weight: np.ndarray,
-        seed: int,
-        groups: RowGroups | None,
-    ) -> Target:
-        support = EVERYTHING
-        if parameters.reads_law(self) and y.shape[1] == 1:
-            support = support_of(self, y[:, 0], weight)
-        return Target(support, transform_of(self, x, y, weight, support, seed, groups))
+    def _understand_target(self, *rows: Any) -> Target:
+        return understand_target(self, *rows)
 
     def _train(self, datasets: Sequence[Encoded]) -> list[TrainedModel]:
         recipe, run = self._recipe, self._run(datasets)

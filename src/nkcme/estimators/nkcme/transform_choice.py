@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nkcme.calibration.effective_rows import effective_rows
-from nkcme.distributions.support import Support
+from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.transforms import LOG, NONE, restored, transformed
 from nkcme.errors import NkcmeError
 from nkcme.estimators.nkcme import parameters
@@ -21,12 +21,28 @@ from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.gradient_boosting import GradientBoosting
 from nkcme.estimators.nkcme.law_recipe import TransformRecipe
 from nkcme.estimators.nkcme.location_recipe import BoostingRecipe
-from nkcme.estimators.training_data import distinct_rows, need_positive
+from nkcme.estimators.nkcme.support_detection import support_of
+from nkcme.estimators.training_data import Target, distinct_rows, need_positive
 from nkcme.tables.row_groups import RowGroups
 from nkcme.training.cores import available_cores
 
 if TYPE_CHECKING:
     from nkcme.estimators.nkcme.estimator import NKCME
+
+
+def understand_target(
+    model: NKCME,
+    x: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    seed: int,
+    groups: RowGroups | None = None,
+) -> Target:
+    """The values that y can take, and what of y is modelled."""
+    support = EVERYTHING
+    if parameters.reads_law(model) and y.shape[1] == 1:
+        support = support_of(model, y[:, 0], weight)
+    return Target(support, transform_of(model, x, y, weight, support, seed, groups))
 
 
 def transform_of(
