@@ -31,6 +31,7 @@ from nkcme.estimators.nkcme.location_networks import fit_networks
 from nkcme.estimators.nkcme.location_regressors import RegressorFits
 from nkcme.estimators.nkcme.recipe import LocationRecipe
 from nkcme.estimators.nkcme.stacking import Stack
+from nkcme.estimators.nkcme.training_stream import TrainingStream
 from nkcme.estimators.replica_training import Run
 from nkcme.estimators.training_data import Encoded
 from nkcme.parameter_checks import need_one_of
@@ -97,8 +98,10 @@ def fit_location_models(
     folds: Sequence[Folds],
     recipe: LocationRecipe,
     run: Run,
+    stream: TrainingStream | None = None,
 ) -> list[LocationFit]:
-    """A location model for every data set.
+    """A location model for every data set; with a ``stream`` it is trained on that, and the rows of
+    the data set are new to it.
 
     Raises
     ------
@@ -107,13 +110,15 @@ def fit_location_models(
     """
     n_rows = int(np.mean([data.n_rows for data in datasets]))
     regressors, with_networks = _bases_of(center, recipe, n_rows)
-    fits = RegressorFits(list(regressors.values()), datasets, folds)
+    samples = None if stream is None else stream.samples
+    fits = RegressorFits(list(regressors.values()), datasets, folds, samples)
     others = _OtherBases(regressors, fits, datasets, folds, recipe, isinstance(center, str))
     found: dict[str, list[tuple[Any, np.ndarray]]] = {}
     try:
         if with_networks:
             network = recipe.network(n_rows)
-            found[NETWORK], interrupted = fit_networks(network, datasets, folds, others, run)
+            fitted = fit_networks(network, datasets, folds, others, run, stream)
+            found[NETWORK], interrupted = fitted
             if interrupted:
                 raise TrainingInterrupted(
                     "stopped by Ctrl-C while the location model was trained: there is no model "
