@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from nkcme.errors import TrainingError
 from nkcme.model_files import CheckpointFile
-from nkcme.training import steps
-from nkcme.training import minibatches
+from nkcme.training import minibatches, steps
 from nkcme.training.loop import Objective, Plan, Rows, Task, Trained, train
 from nkcme.training.minibatches import Minibatches
 from support.training_runs import Killed, Listener, MemoryCheckpoint

@@ -8,6 +8,7 @@ for each of these, a witness, is kept beside the sample.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -52,10 +53,15 @@ class Survey:
         return self.rows[order], self.sample.take(order)
 
     def witness_table(self) -> pyarrow.Table:
-        """The witnesses, in the order of the table."""
+        """The witnesses, in the order of the table; none for levels of which there are many."""
         from pyarrow import concat_tables
 
-        rows = {number: table for _, number, table in self.witnesses.values()}
+        levels = Counter(key[:2] for key in self.witnesses)
+        rows = {
+            number: table
+            for key, (_, number, table) in self.witnesses.items()
+            if levels[key[:2]] <= MAX_CATEGORIES
+        }
         tables = [table for _, table in sorted(rows.items(), key=lambda pair: pair[0])]
         return concat_tables(tables, promote_options="permissive")
 
