@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from nkcme.evaluation import crps_scorer, log_density_scorer
     from nkcme.pipeline import DistributionPipeline
     from nkcme.report import plots
+    from nkcme.training.cluster import Cluster
 
 __all__ = [
     "CARD",
     "MDN",
     "NKCME",
+    "Cluster",
     "ConformalIntervals",
     "DataError",
     "DeepFeatureCME",
@@ -71,6 +73,7 @@ _HOMES = {
     **dict.fromkeys(
         ("CARD", "DeepFeatureCME", "KernelCME", "MDN", "NKCME", "SplineFlow"), "nkcme.estimators"
     ),
+    "Cluster": "nkcme.training.cluster",
     "ConformalIntervals": "nkcme.calibration.conformal",
     "Distribution": "nkcme.distributions.base",
     "DistributionPipeline": "nkcme.pipeline",

@@ -31,6 +31,7 @@ from nkcme.training.chunks import (
 from nkcme.training.compilation import jit_quickly, use_compilation_cache
 from nkcme.training.minibatches import Minibatches, device_rows
 from nkcme.training.plan import History, Judge, Plan
+from nkcme.training.processes import from_first
 from nkcme.training.replicas import concatenated, single_precision, workers
 from nkcme.training.rows import Rows
 from nkcme.training.steps import State, result_of, split_keys, start
@@ -203,7 +204,8 @@ class _Run:
         """Score all replicas, and keep those that are better than before."""
         best = np.concatenate([np.asarray(state.best_score) for state in self.states])
         models = jax.device_get(concatenated([result_of(state) for state in self.states]))
-        scores = np.asarray(judge(models, done, best), np.float32)
+        # One process decides: scores may differ by a rounding, and a run must not end in some.
+        scores = from_first(np.asarray(judge(models, done, best), np.float32))
         early = done < self.plan.least_steps  # any score will do
         least_gain = _ANY_LOSS if early else self.plan.least_gain
         first, judged = 0, []

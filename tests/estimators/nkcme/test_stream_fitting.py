@@ -21,6 +21,7 @@ SMALL = replace(
     Recipe(),
     stream=StreamRecipe(
         from_rows=8000,
+        held_out_rows=400,
         calibration_rows=800,
         judged_rows=800,
         boosting_rows=500,
@@ -136,7 +137,7 @@ def test_what_a_table_on_disk_cannot_have_is_refused(folder):
 
 def test_sample_sizes_keep_to_their_share_of_small_tables():
     large = SampleSizes.of(10**8, 2, StreamRecipe())
-    assert large == (20_000, 50_000, 500_000, 2)
+    assert large == (20_000, 20_000, 50_000, 500_000, 2)
     small = SampleSizes.of(8000, 2, StreamRecipe())
     assert small.total <= 4000
     assert min(small) > 0

@@ -7,12 +7,14 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from nkcme.errors import NkcmeError
+from nkcme.errors import NkcmeError, TrainingError
 from nkcme.estimators.base import ConditionalEstimator, raise_if_interrupted
 from nkcme.estimators.nkcme.recipe import Recipe
 from nkcme.forking import need_unforked_process
+from nkcme.tables.parquet_folder import ParquetFolder
 from nkcme.tables.stream_source import is_stream, parquet_of
 from nkcme.tables.survey import need_target
+from nkcme.training.cluster import Cluster
 from nkcme.training.compilation_clock import CompilationClock
 
 
@@ -28,6 +30,7 @@ class FitsFromDisk(ConditionalEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         target: str | None = None,
+        cluster: Cluster | None = None,
         X_val: Any = None,
         y_val: Any = None,
         groups: Any = None,
@@ -54,6 +57,8 @@ class FitsFromDisk(ConditionalEstimator):
             divide them by their mean.
         target : str, optional
             The column of a table on disk that is predicted; all others are inputs.
+        cluster : Cluster, optional
+            The processes that fit a table on disk together; by default this one alone does.
         X_val, y_val : optional
             Validation rows that decide which state of training is kept.
         groups : array (n_rows,), optional
@@ -82,6 +87,8 @@ class FitsFromDisk(ConditionalEstimator):
             "times": times,
         }
         if target is None and not (y is None and is_stream(X)):
+            if cluster is not None:
+                raise NkcmeError("cluster is for tables on disk; give target, or leave it out")
             del beside["y"], beside["sample_weight"]
             return super().fit(X, y, sample_weight, **beside)
         if target is None:
@@ -92,22 +99,73 @@ class FitsFromDisk(ConditionalEstimator):
                 f"{given[0]} is for tables in memory; a table on disk has its target among its "
                 "columns, named by target, and rows of equal weight"
             )
-        return self._fit_from_disk(X, target)
-
-    def _fit_from_disk(self, source: Any, target: str) -> Self:
-        from nkcme.estimators.nkcme.stream_fitting import fit_stream
-
         self._check_parameters()
         need_unforked_process()
-        start = time.perf_counter()
-        with CompilationClock() as compilation, parquet_of(source) as folder:
+        if cluster is not None:
+            cluster.check()
+            if cluster.coordinator is not None:
+                return self._fit_as_one_of(cluster, X, target)
+        with parquet_of(X) as folder:
             need_target(folder, target)
-            if folder.n_rows < self._recipe.stream.from_rows:
-                table = folder.read()
-                y = table.column(target).to_numpy()
-                return super().fit(table.drop_columns([target]), y)
+            if cluster is not None and cluster.processes > 1:
+                return self._fit_in_others(cluster, folder, target)
+            return self._fit_from_disk(folder, target)
+
+    def _fit_from_disk(self, folder: ParquetFolder, target: str) -> Self:
+        from nkcme.estimators.nkcme.stream_fitting import fit_stream
+
+        if folder.n_rows < self._recipe.stream.from_rows:
+            table = folder.read()
+            y = table.column(target).to_numpy()
+            super().fit(table.drop_columns([target]), y)
+            self.held_out_rows_ = None
+            return self
+        start = time.perf_counter()
+        with CompilationClock() as compilation:
             fitted = fit_stream(self, folder, target)
         self._set_fitted(fitted.attributes, fitted.trained)
+        self.held_out_rows_ = fitted.held_out
         self._set_seconds(time.perf_counter() - start, compilation.seconds)
         raise_if_interrupted(fitted.trained, [self])
         return self
+
+    def _fit_as_one_of(self, cluster: Cluster, source: Any, target: str) -> Self:
+        """Fit as one of the processes that another program has started."""
+        from nkcme.training.processes import join
+
+        assert cluster.coordinator is not None
+        assert cluster.process_id is not None
+        watch = join(cluster.coordinator, cluster.processes, cluster.process_id)
+        try:
+            with parquet_of(source) as folder:
+                need_target(folder, target)
+                self._fit_from_disk(folder, target)
+        except NkcmeError:
+            raise
+        except Exception as error:  # a sum that a lost process had a part in ends with any error
+            if (lost := watch.lost(_LOST_SECONDS)) is None:
+                raise
+            watch.end()
+            raise TrainingError(lost) from error
+        watch.end()
+        return self
+
+    def _fit_in_others(self, cluster: Cluster, folder: ParquetFolder, target: str) -> Self:
+        """Fit in processes that this one starts, and take over what they learned."""
+        from nkcme.estimators.nkcme.launching import fit_in_processes
+
+        start = time.perf_counter()
+        model: Any = self
+        launched = fit_in_processes(model, folder.files, target, cluster)
+        learned = {k: v for k, v in vars(launched.model).items() if k.endswith("_")}
+        for name in [n for n in vars(self) if n.endswith("_")]:
+            delattr(self, name)
+        for name, value in learned.items():
+            setattr(self, name, value)
+        self.held_out_rows_ = launched.held_out
+        self._set_seconds(time.perf_counter() - start, 0.0)
+        return self
+
+
+#: Seconds in which it becomes known which process is gone.
+_LOST_SECONDS = 8.0

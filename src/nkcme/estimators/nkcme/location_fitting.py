@@ -30,6 +30,7 @@ from nkcme.estimators.nkcme.location_model import (
 from nkcme.estimators.nkcme.location_networks import fit_networks
 from nkcme.estimators.nkcme.location_regressors import RegressorFits
 from nkcme.estimators.nkcme.recipe import LocationRecipe
+from nkcme.estimators.nkcme.shared_fits import SharedFits
 from nkcme.estimators.nkcme.stacking import Stack
 from nkcme.estimators.nkcme.training_stream import TrainingStream
 from nkcme.estimators.replica_training import Run
@@ -110,8 +111,11 @@ def fit_location_models(
     """
     n_rows = int(np.mean([data.n_rows for data in datasets]))
     regressors, with_networks = _bases_of(center, recipe, n_rows)
-    samples = None if stream is None else stream.samples
-    fits = RegressorFits(list(regressors.values()), datasets, folds, samples)
+    fits: RegressorFits | SharedFits
+    if stream is None:
+        fits = RegressorFits(list(regressors.values()), datasets, folds)
+    else:
+        fits = stream.start_fits(list(regressors.values()), datasets, folds)
     others = _OtherBases(regressors, fits, datasets, folds, recipe, isinstance(center, str))
     found: dict[str, list[tuple[Any, np.ndarray]]] = {}
     try:
@@ -146,7 +150,7 @@ class _OtherBases:
     """The bases beside the networks, which are fitted while the networks train."""
 
     regressors: dict[str, Any]
-    fits: RegressorFits
+    fits: RegressorFits | SharedFits
     datasets: Sequence[Encoded]
     folds: Sequence[Folds]
     recipe: LocationRecipe

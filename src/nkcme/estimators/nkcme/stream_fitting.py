@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -44,8 +45,11 @@ from nkcme.tables.arrow_encoding import ArrowEncoder
 from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.parquet_folder import ParquetFolder
 from nkcme.tables.survey import Survey, survey
+from nkcme.tables.survey_bytes import survey_from_bytes, survey_to_bytes
 from nkcme.tables.table_summary import TableSummary
 from nkcme.tables.target import TargetScaler
+from nkcme.training.chunks import Checkpoint
+from nkcme.training.processes import gathered, is_first
 
 if TYPE_CHECKING:
     import pyarrow
@@ -58,11 +62,13 @@ class StreamedFit(NamedTuple):
 
     attributes: dict[str, Any]
     trained: TrainedModel
+    held_out: pyarrow.Table  # rows that nothing was learned from
 
 
 class SampleSizes(NamedTuple):
     """How many rows of a table are sampled for what."""
 
+    held_out: int
     calibration: int
     judged: int
     boosting: int  # for each member
@@ -72,15 +78,17 @@ class SampleSizes(NamedTuple):
     def of(cls, n_rows: int, n_members: int, recipe: StreamRecipe) -> SampleSizes:
         """The sizes for a table of ``n_rows``; trees get fewer rows where it is small."""
         most = int(recipe.most_sampled * n_rows)
+        held_out = min(recipe.held_out_rows, most // 8)
         calibration = min(recipe.calibration_rows, most // 8)
         judged = min(recipe.judged_rows, most // 4)
-        boosting = min(recipe.boosting_rows, (most - calibration - judged) // n_members)
-        return cls(calibration, judged, boosting, n_members)
+        rest = most - held_out - calibration - judged
+        boosting = min(recipe.boosting_rows, rest // n_members)
+        return cls(held_out, calibration, judged, boosting, n_members)
 
     @property
     def total(self) -> int:
         """The rows of all."""
-        return self.calibration + self.judged + self.n_members * self.boosting
+        return sum(self[:3]) + self.n_members * self.boosting
 
 
 def check_parameters(model: NKCME) -> None:
@@ -115,9 +123,9 @@ def fit_stream(model: NKCME, folder: ParquetFolder, target: str) -> StreamedFit:
     sizes = SampleSizes.of(folder.n_rows, n_members, recipe)
     seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     share = sizes.total / folder.n_rows
-    found = survey(folder, target, share, seed)
+    found = _surveyed(folder, target, share, seed)
     described = _Described.of(model, folder, target, found, seed)
-    calibration, judged, samples = described.samples(sizes)
+    held_out, calibration, judged, samples = described.samples(sizes)
     stream = TrainingStream(
         folder,
         target,
@@ -126,11 +134,25 @@ def fit_stream(model: NKCME, folder: ParquetFolder, target: str) -> StreamedFit:
         described.about.transform,
         seed,
         share,
-        recipe.n_lanes,
+        lanes_for(jax.process_count(), recipe.n_lanes),
         samples,
     )
     trained = _train(model, judged, calibration, stream, n_members)
-    return StreamedFit(described.attributes(model), trained)
+    return StreamedFit(described.attributes(model), trained, held_out)
+
+
+def _surveyed(folder: ParquetFolder, target: str, share: float, seed: int) -> Survey:
+    """The survey of the whole table; each process looks at some of the row groups."""
+    own = folder.groups[jax.process_index() :: jax.process_count()]
+    found = survey(folder, target, share, seed, own)
+    if jax.process_count() == 1:
+        return found
+    return Survey.joined([survey_from_bytes(one) for one in gathered(survey_to_bytes(found))])
+
+
+def lanes_for(n_processes: int, n_lanes: int) -> int:
+    """The number of lanes: that of the recipe, if as many are for each process, or the next."""
+    return n_processes * -(-n_lanes // n_processes)
 
 
 class _Described(NamedTuple):
@@ -172,18 +194,20 @@ class _Described(NamedTuple):
         n_rows = folder.n_rows
         return cls(target, names, found, some, encoder, arrow, about, scaler, seed, n_rows)
 
-    def samples(self, sizes: SampleSizes) -> tuple[Encoded, Encoded, list[Encoded]]:
-        """The sampled rows for calibration, for judging, and for the trees of each member."""
+    def samples(self, sizes: SampleSizes) -> tuple[pyarrow.Table, Encoded, Encoded, list[Encoded]]:
+        """The sampled rows that are held out from everything, those for calibration, for judging,
+        and for the trees of each member."""
         _, sample = self.found.in_order(self.seed)
         # Hashes give about as many rows as are wanted: the trees get the rest.
-        ends = np.cumsum([sizes.calibration, sizes.judged, *[sizes.boosting] * sizes.n_members])
+        ends = np.cumsum([*sizes[:3], *[sizes.boosting] * sizes.n_members])
         ends[-1] = max(ends[-1], sample.num_rows)
         starts = [0, *ends[:-1].tolist()]
         parts = [
-            self._encoded(sample.slice(start, end - start))
+            sample.slice(start, end - start)
             for start, end in zip(starts, ends.tolist(), strict=True)
         ]
-        return parts[0], parts[1], parts[2:]
+        calibration, judged, *samples = map(self._encoded, parts[1:])
+        return parts[0], calibration, judged, samples
 
     def _encoded(self, rows: pyarrow.Table) -> Encoded:
         y = transformed(_target_of(rows, self.target), self.about.transform)
@@ -264,7 +288,24 @@ def _run(model: NKCME, judged: Encoded, stream: TrainingStream) -> Run:
     chosen = {k: v for k, v in model.get_params(deep=False).items() if k not in silent}
     files = [(str(group.file.name), group.number, group.n_rows) for group in stream.folder.groups]
     digests = [judged.digest(), str(files), str(stream.n_lanes)]
-    return Run(model.verbose, model._checkpoint_file(), fingerprint(chosen, digests))
+    file = model._checkpoint_file()
+    return Run(model.verbose, file if is_first() else _ReadOnly(file), fingerprint(chosen, digests))
+
+
+class _ReadOnly:
+    """The checkpoint of a run for processes that do not write it."""
+
+    def __init__(self, file: Checkpoint):
+        self._file = file
+
+    def __str__(self) -> str:
+        return str(self._file)
+
+    def load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        return self._file.load()
+
+    def save(self, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        pass
 
 
 def for_streams(recipe: Recipe) -> Recipe:

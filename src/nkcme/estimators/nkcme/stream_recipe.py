@@ -14,10 +14,10 @@ LARGE = "simulated large tables (also scored)"
 class StreamRecipe(Constants):
     """How a table is divided that is read as a stream, and how it is read.
 
-    Some rows, chosen by a hash of their number, are sampled into memory. Of these the first
-    calibrate the law, others are new to all networks and trees and decide when training ends, and
-    the rest is what trees are grown on. Networks train on the rows that are not sampled: one half
-    is for the location model, the other for the embedding of its residuals.
+    Some rows, chosen by a hash of their number, are sampled into memory: some that nothing is
+    learned from, some that calibrate the law, some that are new to all networks and trees and
+    decide when training ends, and some that trees are grown on. Networks train on the rows that are
+    not sampled: one half is for the location model, the other for the embedding of its residuals.
     """
 
     from_rows: int = constant(
@@ -25,6 +25,9 @@ class StreamRecipe(Constants):
     )
     n_members: int = constant(2, "Networks of each kind; every one sees the whole stream.", NOTHING)
     calibration_rows: int = constant(20_000, "Rows that the law is learned from.", NOTHING)
+    held_out_rows: int = constant(
+        20_000, "Rows that nothing is learned from, to score the model by.", NOTHING
+    )
     judged_rows: int = constant(
         50_000, "Rows that the stack is fitted to, and that training is judged by.", NOTHING
     )

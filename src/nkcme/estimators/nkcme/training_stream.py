@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from nkcme.distributions.transforms import transformed
+from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.location_model import LocationModel
+from nkcme.estimators.nkcme.location_regressors import RegressorFits
+from nkcme.estimators.nkcme.shared_fits import SharedFits
 from nkcme.estimators.training_data import Encoded
 from nkcme.tables.arrow_encoding import ArrowEncoder
 from nkcme.tables.lanes import Lane, LaneBlocks, visits_of_lanes
@@ -18,6 +21,7 @@ from nkcme.tables.parquet_folder import ParquetFolder
 from nkcme.tables.row_hash import hash_limit, row_hash
 from nkcme.tables.target import TargetScaler
 from nkcme.training.plan import Plan
+from nkcme.training.processes import is_first
 from nkcme.training.streamed_minibatches import StreamedMinibatches
 
 if TYPE_CHECKING:
@@ -61,6 +65,15 @@ class TrainingStream:
     samples: Sequence[Encoded]
     half: int = LOCATION_ROWS
     location: LocationModel | None = None
+
+    def start_fits(
+        self, regressors: Sequence[Any], datasets: Sequence[Encoded], folds: Sequence[Folds]
+    ) -> RegressorFits | SharedFits:
+        """Start to fit regressors to the samples; of several processes the first does it."""
+        if jax.process_count() == 1:
+            return RegressorFits(regressors, datasets, folds, self.samples)
+        own = RegressorFits(regressors, datasets, folds, self.samples) if is_first() else None
+        return SharedFits(own, datasets[0])
 
     def at(self, location: LocationModel | None) -> TrainingStream:
         """The rows for embeddings: residuals of a location model, or y."""
