@@ -11,6 +11,7 @@ import numpy as np
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
 from nkcme.tables.files import read_table
+from nkcme.tables.parquet_folder import ParquetFolder, is_folder
 from nkcme.tables.row_groups import group_codes, held_out_groups, moments_of
 from nkcme.tables.sample_weights import checked_weight
 from nkcme.tables.table_options import TableOptions
@@ -60,6 +61,13 @@ class TrainingRows(NamedTuple):
         return self.rows(np.flatnonzero(~held)), self.rows(np.flatnonzero(held))
 
 
+def _read(path: str | Path, options: TableOptions, note: Callable[[str], object]) -> Any:
+    """The table in a file, or in the Parquet files of a folder or of a pattern."""
+    if is_folder(path):
+        return ParquetFolder.open(path).read().to_pandas()
+    return read_table(path, options=options, note=note)
+
+
 def read_training_rows(
     path: str | Path,
     columns: TableColumns,
@@ -72,7 +80,7 @@ def read_training_rows(
     """
     if columns.group is not None and columns.time is not None:
         raise NkcmeError("--group and --time hold out different rows; give one of them")
-    frame = read_table(path, options=options, note=note)
+    frame = _read(path, options, note)
     for name, what in ((columns.weights, "the weights"), (columns.group, "the groups")):
         if name is not None:
             need_column(frame, name, what)

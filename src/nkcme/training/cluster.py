@@ -19,8 +19,8 @@ class Cluster:
     coordinator : str, optional
         ``"HOST:PORT"`` of the first process, where another program (Slurm, Kubernetes, MPI) starts
         the processes. Each calls `fit` with the same arguments but its own ``process_id``, and as
-        the first thing that it does with JAX. A process that finds the others gone raises
-        `TrainingError`, or is ended where it cannot.
+        the first thing that it does with JAX. A process that finds another one gone
+        raises `ProcessLostError`, or is ended where it cannot.
     process_id : int, optional
         The number of this process, from 0 on; with ``coordinator``.
     ray : str, optional

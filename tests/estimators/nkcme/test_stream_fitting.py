@@ -1,6 +1,5 @@
 """Fits to tables on disk: the scores of the truth, the same files, the same bits after a stop."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,50 +8,17 @@ import polars as pl
 import pytest
 
 import nkcme
-from nkcme import NKCME, NkcmeError, Recipe
-from nkcme.distributions.gaussian_mixture import GaussianMixture
+from nkcme import NKCME, NkcmeError
 from nkcme.estimators.nkcme.stream_fitting import SampleSizes
 from nkcme.estimators.nkcme.stream_recipe import StreamRecipe
 from nkcme.runtime import load as load_runtime
 from nkcme.training import chunks
-
-#: Small enough for tests; 8,000 rows are a stream.
-SMALL = replace(
-    Recipe(),
-    stream=StreamRecipe(
-        from_rows=8000,
-        held_out_rows=400,
-        calibration_rows=800,
-        judged_rows=800,
-        boosting_rows=500,
-        batch_size=64,
-        block_steps=20,
-        n_lanes=4,
-        most_steps=80,
-    ),
-)
-N = 8000
-
-
-def make(n: int, seed: int) -> tuple[pd.DataFrame, GaussianMixture]:
-    """y is normal around a multiple of x and a level of k."""
-    rng = np.random.default_rng(seed)
-    x, k = rng.normal(size=n), rng.integers(0, 3, n)
-    mean = 2.0 * x + np.array([-2.0, 0.0, 3.0])[k]
-    frame = pd.DataFrame(
-        {"x": x, "k": np.array(["a", "b", "c"])[k], "y": mean + rng.normal(size=n)}
-    )
-    return frame, GaussianMixture(np.zeros((n, 1)), mean[:, None], np.ones((n, 1)))
+from support.large_folder import N_ROWS, SMALL, make, write_folder
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("table")
-    frame, _ = make(N, 0)
-    for i in range(4):
-        part = frame[i * N // 4 : (i + 1) * N // 4]
-        part.to_parquet(path / f"{i}.parquet", index=False, row_group_size=500)
-    return path
+    return write_folder(tmp_path_factory.mktemp("table"))
 
 
 def new_model(**parameters) -> NKCME:
@@ -130,14 +96,14 @@ def test_what_a_table_on_disk_cannot_have_is_refused(folder):
     with pytest.raises(NkcmeError, match="give target"):
         new_model().fit(folder)
     with pytest.raises(NkcmeError, match="sample_weight is for tables in memory"):
-        new_model().fit(folder, target="y", sample_weight=np.ones(N))
+        new_model().fit(folder, target="y", sample_weight=np.ones(N_ROWS))
     with pytest.raises(NkcmeError, match="no column 'z' to be the target"):
         new_model().fit(folder, target="z")
 
 
 def test_sample_sizes_keep_to_their_share_of_small_tables():
     large = SampleSizes.of(10**8, 2, StreamRecipe())
-    assert large == (20_000, 20_000, 50_000, 500_000, 2)
+    assert large == (20_000, 20_000, 50_000, 300_000, 2)
     small = SampleSizes.of(8000, 2, StreamRecipe())
     assert small.total <= 4000
     assert min(small) > 0

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from nkcme.errors import NkcmeError, TrainingError
+from nkcme.errors import NkcmeError, ProcessLostError
 from nkcme.estimators.base import ConditionalEstimator, raise_if_interrupted
 from nkcme.estimators.nkcme.recipe import Recipe
 from nkcme.forking import need_unforked_process
@@ -75,6 +75,8 @@ class FitsFromDisk(ConditionalEstimator):
         ------
         NkcmeError
             If a parameter or the table cannot be used.
+        ProcessLostError
+            If one of the processes of a cluster dies; with ``checkpoint``, another fit goes on.
         TrainingInterrupted
             On Ctrl-C. If training had begun, the estimator holds the state of that moment.
         """
@@ -146,7 +148,7 @@ class FitsFromDisk(ConditionalEstimator):
             if (lost := watch.lost(_LOST_SECONDS)) is None:
                 raise
             watch.end()
-            raise TrainingError(lost) from error
+            raise ProcessLostError(lost) from error
         watch.end()
         return self
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nkcme
 from nkcme import errors
-from nkcme.errors import NkcmeError, TrainingError
+from nkcme.errors import NkcmeError, ProcessLostError
 from nkcme.estimators.nkcme.worker import FAILURE, HELD_OUT, MODEL
 from nkcme.estimators.saving import as_json
 from nkcme.training.cluster import Cluster
@@ -44,7 +44,7 @@ def fit_in_processes(
 
     Raises
     ------
-    TrainingError
+    ProcessLostError
         If a process dies; the others are ended.
     NkcmeError
         What `fit` raises in one of them.
@@ -161,7 +161,7 @@ def raise_failure(place: Path, statuses: Sequence[tuple[int, int | None]]) -> No
     number, status = own[0]
     how = f"by signal {-status}" if status is not None and status < 0 else f"with status {status}"
     name = f"process {number}{', the coordinator,' if number == 0 else ''}"
-    raise TrainingError(
+    raise ProcessLostError(
         f"{name} of {len(statuses)} ended {how}, and the others with it; fit again with the same "
         "checkpoint to continue"
     )

@@ -31,7 +31,7 @@ class StreamRecipe(Constants):
     judged_rows: int = constant(
         50_000, "Rows that the stack is fitted to, and that training is judged by.", NOTHING
     )
-    boosting_rows: int = constant(500_000, "Rows that the trees of a member are grown on.", NOTHING)
+    boosting_rows: int = constant(300_000, "Rows that the trees of a member are grown on.", NOTHING)
     described_rows: int = constant(
         200_000, "Rows that columns, scales and the support of y are learned from.", NOTHING
     )
@@ -43,5 +43,5 @@ class StreamRecipe(Constants):
     )
     most_steps: int = constant(8192, "Steps after which a network ends in any case.", NOTHING)
     least_gain: float = constant(
-        0.002, "Training ends where twice the steps improve the score by less than this.", NOTHING
+        0.001, "Training ends where twice the steps improve the score by less than this.", NOTHING
     )
