@@ -238,9 +238,7 @@ def _cluster(
     """The processes of a fit; None for this one alone."""
     if processes is None:
         if coordinator is not None or process_id is not None or ray is not None:
-            raise NkcmeError(
-                "--coordinator, --process-id and --cluster need --processes N"
-            )
+            raise NkcmeError("--coordinator, --process-id and --cluster need --processes N")
         return None
     from nkcme.training.cluster import Cluster
 

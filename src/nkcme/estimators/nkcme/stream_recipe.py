@@ -43,5 +43,5 @@ class StreamRecipe(Constants):
     )
     most_steps: int = constant(8192, "Steps after which a network ends in any case.", NOTHING)
     least_gain: float = constant(
-        0.001, "Training ends where twice the steps improve the score by less than this.", NOTHING
+        0.002, "Training ends where twice the steps improve the score by less than this.", NOTHING
     )
