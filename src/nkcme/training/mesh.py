@@ -36,11 +36,6 @@ class DeviceMesh(NamedTuple):
         of_replicas = gcd(n_replicas, len(devices)) if jax.process_count() == 1 else 1
         return cls(Mesh(devices.reshape(of_replicas, -1), (REPLICAS, ROWS)))
 
-    @property
-    def n_row_devices(self) -> int:
-        """The devices that the rows of a minibatch are divided among."""
-        return int(self.mesh.shape[ROWS])
-
     def by_replica(self, tree: PyTree, axis: int = 0) -> PyTree:
         """Arrays that every process has, divided over devices along their axis of replicas."""
         sharding = NamedSharding(self.mesh, PartitionSpec(*[None] * axis, REPLICAS))

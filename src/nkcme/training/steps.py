@@ -15,7 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 from nkcme.training.compilation import jit_quickly, jit_tersely
 from nkcme.training.mesh import REPLICAS, ROWS
 from nkcme.training.rows import KEY_KIND
-from nkcme.training.task import RowSharing, Task, apply_objective
+from nkcme.training.task import Task, apply_objective
 
 PyTree = Any
 
@@ -89,7 +89,7 @@ def run_steps(
 
 def _steps_on_shared(
     task: Task,
-    sharing: RowSharing,
+    rows_axis: str | None,
     state: State,
     constants: PyTree,
     batches: PyTree,
@@ -97,28 +97,23 @@ def _steps_on_shared(
     start: int,
 ) -> tuple[State, dict[str, Array]]:
     """As `run_steps`, with minibatches that all replicas share: they have an axis of steps only."""
-    one = partial(_scanned, task, start, sharing)
-    if jax.default_backend() != "cpu":
-        return jax.vmap(one, in_axes=(0, 0, None, 1))(state, constants, batches, keys)
-    # One after the other: large minibatches keep a core busy, and a replica then has the same bits
-    # whatever the number of those beside it.
-    of_each = state, constants, jnp.swapaxes(keys, 0, 1)
-    return jax.lax.map(lambda each: one(each[0], each[1], batches, each[2]), of_each)
+    one = partial(_scanned, task, start, rows_axis)
+    return jax.vmap(one, in_axes=(0, 0, None, 1))(state, constants, batches, keys)
 
 
-@partial(jit_tersely, static_argnums=(0, 1), donate_argnums=2)
-def run_shared_steps(task: Task, n_parts: int, *inputs: Any) -> Any:
-    """The same for minibatches that all replicas share, on one device."""
-    return _steps_on_shared(task, RowSharing(n_parts, None), *inputs)
+#: The same program for minibatches that all replicas share, on one device.
+run_shared_steps = jit_tersely(
+    lambda task, *inputs: _steps_on_shared(task, None, *inputs), static_argnums=0, donate_argnums=1
+)
 
 
 @lru_cache(maxsize=64)
-def steps_on_mesh(task: Task, n_parts: int, mesh: Mesh) -> Any:
+def steps_on_mesh(task: Task, mesh: Mesh) -> Any:
     """`run_shared_steps` of a task on many devices: each has some of the replicas and, of every
     minibatch, some of the rows. Gradients are averaged over the rows by `jax.lax.psum`."""
     by_replica, by_row = PartitionSpec(REPLICAS), PartitionSpec(None, ROWS)
     program = jax.shard_map(
-        partial(_steps_on_shared, task, RowSharing(n_parts, ROWS)),
+        partial(_steps_on_shared, task, ROWS),
         mesh=mesh,
         in_specs=(by_replica, by_replica, by_row, PartitionSpec(None, REPLICAS), PartitionSpec()),
         out_specs=(by_replica, by_replica),
@@ -131,7 +126,7 @@ def steps_on_mesh(task: Task, n_parts: int, mesh: Mesh) -> Any:
 def _scanned(
     task: Task,
     start: int,
-    sharing: RowSharing | None,
+    rows_axis: str | None,
     state: State,
     constant: PyTree,
     batches: PyTree,
@@ -148,7 +143,7 @@ def _scanned(
         states = []
         for objective, opt_state in zip(task.objectives, optimizer, strict=True):
             model, opt_state, loss = apply_objective(
-                objective, constant, model, opt_state, batch, key, t, sharing
+                objective, constant, model, opt_state, batch, key, t, rows_axis
             )
             states.append(opt_state)
             losses.append(loss)

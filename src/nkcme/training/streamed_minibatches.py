@@ -38,17 +38,13 @@ class StreamedMinibatches:
         is called in one thread, for neighbouring numbers in their order.
     block_steps : int
     n_replicas : int
-    n_parts : int
-        The equal parts of a minibatch whose gradients are added, those of all processes: a multiple
-        of the number of devices that rows are divided among.
     """
 
     table = None
 
-    def __init__(self, read: ReadBlock, block_steps: int, n_replicas: int, n_parts: int = 1):
+    def __init__(self, read: ReadBlock, block_steps: int, n_replicas: int):
         self.block_steps = block_steps
         self._mesh = DeviceMesh.of(n_replicas)
-        self._n_parts = n_parts
         self._read = read
         self._pool = ThreadPoolExecutor(1, "nkcme-read")
         self._reading: dict[int, Future[PyTree]] = {}
@@ -108,6 +104,5 @@ class StreamedMinibatches:
     def run(self, task: Task, *inputs: Any) -> Any:
         """The steps of a block: the new state, and values of each replica."""
         if self._mesh is None:
-            return run_shared_steps(task, self._n_parts, *inputs)
-        n_parts = max(self._n_parts // self._mesh.n_row_devices, 1)
-        return steps_on_mesh(task, n_parts, self._mesh.mesh)(*inputs)
+            return run_shared_steps(task, *inputs)
+        return steps_on_mesh(task, self._mesh.mesh)(*inputs)

@@ -36,34 +36,6 @@ class Objective(NamedTuple):
         return self.optimizer(constant) if callable(self.optimizer) else self.optimizer
 
 
-class RowSharing(NamedTuple):
-    """How the rows of a minibatch are divided, within a device and between devices.
-
-    A gradient is the mean of those of equal parts of the minibatch, added in pairs. Parts are alike
-    whatever the number of devices, so that runs with one and with several do not drift apart by
-    their roundings, which training magnifies.
-    """
-
-    n_parts: int  # of a device
-    axis: str | None  # of devices
-
-    def mean(self, step: Callable[..., PyTree], moving: PyTree, batch: PyTree) -> PyTree:
-        """The mean of ``step(moving, part)`` over all parts of the minibatch."""
-        parts = jax.tree.map(lambda leaf: leaf.reshape(self.n_parts, -1, *leaf.shape[1:]), batch)
-        # One after the other: side by side they would be one larger product, rounded otherwise.
-        of_parts = jax.lax.map(lambda own: step(moving, own), parts)
-        mean = jax.tree.map(lambda leaf: _sum_of_neighbours(leaf) / self.n_parts, of_parts)
-        return mean if self.axis is None else jax.lax.pmean(mean, self.axis)
-
-
-def _sum_of_neighbours(values: Array) -> Array:
-    """The sum over the first axis: of neighbours, then of neighbouring sums, and so on."""
-    while len(values) > 1:
-        even = len(values) // 2 * 2
-        values = jnp.concatenate([values[0:even:2] + values[1:even:2], values[even:]])
-    return values[0]
-
-
 class Task(NamedTuple):
     """What is trained.
 
@@ -94,22 +66,22 @@ def apply_objective(
     batch: PyTree,
     key: Array,
     t: Array,
-    sharing: RowSharing | None = None,
+    rows_axis: str | None = None,
 ) -> tuple[PyTree, PyTree, Array]:
     """Apply one objective, if step ``t`` is one of its steps.
 
-    With a ``sharing`` the batch is this device's share of a minibatch.
+    With a ``rows_axis`` the batch is this device's part of a minibatch, and loss and gradient are
+    means over the devices of that axis.
     optax.conditionally_transform also skips updates, but computes the gradient in every step.
     """
 
     def update(model: PyTree, opt_state: PyTree) -> tuple[PyTree, PyTree, Array]:
         moving, still = eqx.partition(model, objective.trainable(model))
-        step = jax.value_and_grad(
-            lambda m, own: objective.loss(eqx.combine(m, still), own, key), argnums=0
-        )
-        loss, gradient = (
-            step(moving, batch) if sharing is None else sharing.mean(step, moving, batch)
-        )
+        loss, gradient = jax.value_and_grad(
+            lambda m: objective.loss(eqx.combine(m, still), batch, key)
+        )(moving)
+        if rows_axis is not None:
+            loss, gradient = jax.lax.pmean((loss, gradient), rows_axis)
         change, opt_state = objective.optimizer_for(constant).update(gradient, opt_state, moving)
         return eqx.combine(optax.apply_updates(moving, change), still), opt_state, loss
 

@@ -41,7 +41,7 @@ class StreamRecipe(Constants):
     n_lanes: int = constant(
         8, "Places of the table that each minibatch has rows of, and the most processes.", NOTHING
     )
-    most_steps: int = constant(8192, "Steps after which a network ends in any case.", NOTHING)
+    most_steps: int = constant(4096, "Steps after which a network ends in any case.", NOTHING)
     least_gain: float = constant(
-        0.002, "Training ends where twice the steps improve the score by less than this.", NOTHING
+        0.0005, "Training ends where twice the steps improve the score by less than this.", NOTHING
     )

@@ -96,7 +96,7 @@ class TrainingStream:
             x, y = self._located(*blocks.read(number))
             return np.pad(x, [(0, 0), (0, 0), (0, width - x.shape[-1])]), y
 
-        return StreamedMinibatches(read, block_steps, n_replicas, self.n_lanes)
+        return StreamedMinibatches(read, block_steps, n_replicas)
 
     def _wanted(self, rows: np.ndarray) -> np.ndarray:
         free = row_hash(rows, self.seed) >= hash_limit(self.sampled_share)
