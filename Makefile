@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help install demo test lint format docs bench-speed clean
+.PHONY: help install demo test lint format docs bench-speed bench-scale clean
 
 help:
 	@echo "make demo         create the environment, fit a model, write demo/report.html"
@@ -13,6 +13,7 @@ help:
 	@echo "make format       format the code"
 	@echo "make docs         build the documentation into site/"
 	@echo "make bench-speed  measure training against plain loops, and predictions, on this machine"
+	@echo "make bench-scale  fit 100 million rows from disk, by several processes, and kill some of them"
 	@echo "make clean        remove the environment and everything that was built"
 
 install: $(STAMP)
@@ -50,6 +51,9 @@ bench-speed: install
 	$(BIN)/python -m benchmarks start-speed
 	$(BIN)/python -m benchmarks fit-speed
 	$(BIN)/python -m benchmarks busy-speed
+
+bench-scale: install
+	$(BIN)/python -m benchmarks scale
 
 clean:
 	rm -rf $(VENV) demo site dist .mypy_cache .ruff_cache .pytest_cache

@@ -4,7 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nkcme._version import __version__
-from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, TrainingError
+from nkcme.errors import (
+    DataError,
+    ModelFileError,
+    NkcmeError,
+    ProcessLostError,
+    TableError,
+    TrainingError,
+)
 
 if TYPE_CHECKING:
     from nkcme import datasets, explain, metrics, presets, rl
@@ -42,6 +49,7 @@ __all__ = [
     "KernelCME",
     "ModelFileError",
     "NkcmeError",
+    "ProcessLostError",
     "Recipe",
     "SplineFlow",
     "TableError",

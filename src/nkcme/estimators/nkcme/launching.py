@@ -121,7 +121,7 @@ def _run_here(job: dict[str, Any], place: Path, n: int, shows_progress: bool) ->
     finally:
         for process in running:
             process.kill()
-            process.wait()
+            process.communicate()  # which closes its standard input, too
     raise_failure(place, statuses)
 
 
