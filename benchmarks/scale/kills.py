@@ -1,4 +1,4 @@
-"""Fits by two processes of which one is killed: how soon all end, and where the next fit gets to."""
+"""Fits by two processes of which one is killed: how soon all end, and what the next fit gives."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _fit(folder: Path, checkpoint: Path | None) -> np.ndarray:
         judged_rows=2000,
         batch_size=256,
         block_steps=16,
-        most_steps=1024,
+        most_steps=128,
         least_gain=-1.0,
     )
     model = NKCME(
@@ -81,7 +81,7 @@ def _killed_fit(
         stopped_at = time.perf_counter()
         os.kill(pid, signal.SIGKILL)
 
-    launching.start_worker = start_and_kill
+    launching.start_worker = start_and_kill  # type: ignore[assignment]
     try:
         _fit(folder, checkpoint)
     except ProcessLostError as error:
