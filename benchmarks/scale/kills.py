@@ -7,6 +7,7 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from benchmarks.scale.large_table import TARGET, test_rows, write_folder
 _ROWS = 60_000
 
 
-def killed_fits(n_kills: int, seed: int = 0) -> list[dict[str, Any]]:
+def killed_fits(n_kills: int, seed: int = 0) -> Iterator[dict[str, Any]]:
     """Kill one of two processes, the coordinator every second time, at random moments."""
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as place:
@@ -27,10 +28,9 @@ def killed_fits(n_kills: int, seed: int = 0) -> list[dict[str, Any]]:
         start = time.perf_counter()
         expected = _fit(folder, None)
         whole = time.perf_counter() - start
-        return [
-            _killed_fit(folder, Path(place), number, float(rng.uniform(0.1, 1.0) * whole), expected)
-            for number in range(n_kills)
-        ]
+        for number in range(n_kills):
+            delay = float(rng.uniform(0.1, 1.0) * whole)
+            yield _killed_fit(folder, Path(place), number, delay, expected)
 
 
 def _fit(folder: Path, checkpoint: Path | None) -> np.ndarray:

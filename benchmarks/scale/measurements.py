@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.provenance import device_name, provenance
+from benchmarks.scale.cost_model import measured_constants, predictions
 from benchmarks.scale.fits import measured
 from benchmarks.scale.kills import killed_fits
 from benchmarks.scale.large_table import write_folder
@@ -46,7 +47,9 @@ def _measure(
                 yield measured(folder, compared_rows, in_memory=in_memory)
         elif part == "processes":
             write_folder(folder, _STEPS_ROWS)
-            yield from compared(folder)
+            found = compared(folder)
+            yield from found
+            yield from predictions(measured_constants(folder, found))
         else:
             yield from killed_fits(kills)
     finally:
