@@ -23,7 +23,7 @@ FLOORS = [
     {"training", "calibration", "tables", "model_files"},
     {"distributions", "objectives", "metrics"},
     {"networks", "forward_passes", "atoms", "kernels"},
-    {"errors", "_version", "parameter_checks", "forking", "number_text"},
+    {"errors", "_version", "parameter_checks", "forking", "number_text", "ray_tasks"},
 ]
 
 #: Libraries that one module each may know.
@@ -41,6 +41,7 @@ ONE_DOOR = {
     "openpyxl",
     "fastapi",
     "tensorboardX",
+    "ray",
 }
 
 

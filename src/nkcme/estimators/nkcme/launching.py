@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nkcme.estimators.nkcme.estimator import NKCME
 
 #: Seconds that processes have to end by themselves once one has failed.
-_END_SECONDS = 20.0
+END_SECONDS = 20.0
 
 _POLL_SECONDS = 0.1
 
@@ -139,7 +139,7 @@ def wait_for_all(running: Sequence[subprocess.Popen[bytes]]) -> list[tuple[int, 
             if number not in ended and status is not None:
                 ended[number] = status
                 if status:
-                    deadline = min(deadline, time.monotonic() + _END_SECONDS)
+                    deadline = min(deadline, time.monotonic() + END_SECONDS)
         time.sleep(_POLL_SECONDS)
     late = [(number, None) for number in range(len(running)) if number not in ended]
     return [*ended.items(), *late]
@@ -159,10 +159,11 @@ def raise_failure(place: Path, statuses: Sequence[tuple[int, int | None]]) -> No
     # Of the first that ended, unless it ended because another one had.
     own = [(i, s) for i, s in failed if not (place / FAILURE.format(i)).exists()] or failed
     number, status = own[0]
-    how = f"by signal {-status}" if status is not None and status < 0 else f"with status {status}"
+    how = "was lost" if status is None else f"ended with status {status}"
+    how = f"ended by signal {-status}" if status is not None and status < 0 else how
     name = f"process {number}{', the coordinator,' if number == 0 else ''}"
     raise ProcessLostError(
-        f"{name} of {len(statuses)} ended {how}, and the others with it; fit again with the same "
+        f"{name} of {len(statuses)} {how}, and the others with it; fit again with the same "
         "checkpoint to continue"
     )
 
