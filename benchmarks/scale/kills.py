@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -29,7 +28,7 @@ def killed_fits(n_kills: int, seed: int = 0) -> Iterator[dict[str, Any]]:
         expected = _fit(folder, None)
         whole = time.perf_counter() - start
         for number in range(n_kills):
-            delay = float(rng.uniform(0.1, 1.0) * whole)
+            delay = float(rng.uniform(0.1, 0.9) * whole)
             yield _killed_fit(folder, Path(place), number, delay, expected)
 
 
@@ -73,13 +72,16 @@ def _killed_fit(
     def start_and_kill(file: Path, process_id: int, **options: Any) -> Any:
         process = start_worker(file, process_id, **options)
         if process_id == victim:
-            threading.Timer(delay, kill, [process.pid]).start()
+            timer = threading.Timer(delay, kill, [process])
+            timer.daemon = True
+            timer.start()
         return process
 
-    def kill(pid: int) -> None:
+    def kill(process: subprocess.Popen[bytes]) -> None:
         nonlocal stopped_at
-        stopped_at = time.perf_counter()
-        os.kill(pid, signal.SIGKILL)
+        if process.poll() is None:  # else its number may be that of another process by now
+            stopped_at = time.perf_counter()
+            process.kill()
 
     launching.start_worker = start_and_kill  # type: ignore[assignment]
     try:
@@ -94,7 +96,8 @@ def _killed_fit(
     return {
         "victim": victim,
         "killed_after": delay,
-        "seconds_until_all_ended": seconds,
+        "came_too_late": not message,
+        "seconds_until_all_ended": seconds if message else None,
         "message": message,
         "checkpoint_step": step,
         "same_bits": bool(np.array_equal(resumed, expected)),
