@@ -13,7 +13,7 @@ help:
 	@echo "make format       format the code"
 	@echo "make docs         build the documentation into site/"
 	@echo "make bench-speed  measure training against plain loops, and predictions, on this machine"
-	@echo "make bench-scale  predict a folder by one worker and by two"
+	@echo "make bench-scale  fit 100 million rows from disk, kill processes, predict a folder by several workers"
 	@echo "make clean        remove the environment and everything that was built"
 
 install: $(STAMP)
@@ -54,6 +54,7 @@ bench-speed: install
 
 bench-scale: install
 	$(BIN)/python -m benchmarks scale-predict
+	$(BIN)/python -m benchmarks scale
 
 clean:
 	rm -rf $(VENV) demo site dist .mypy_cache .ruff_cache .pytest_cache

@@ -57,7 +57,9 @@ def score(design: DependentDesign, size: int, seed: int, *, respected: bool) -> 
     number = [one.name for one in DESIGNS].index(design.name)
     table = design.make(size, np.random.default_rng([number, size, seed]))
     model = NKCME(random_state=seed)
-    known = {("times" if design.by_time else "groups"): table.codes} if respected else {}
+    known: dict[str, Any] = (
+        {("times" if design.by_time else "groups"): table.codes} if respected else {}
+    )
     _, seconds = timed(lambda: model.fit(table.X, table.y, **known))
     predicted = model.predict_dist(table.X_test)
     low, high = predicted.ppf(np.array(INTERVALS["coverage"])).T

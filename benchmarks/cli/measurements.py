@@ -32,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
         ("fit-speed", fit_speed, "fit-speed --cases concrete,unseen"),
         ("busy-speed", busy_speed, "busy-speed --rows 5000"),
         ("scale-predict", scale_predict, "scale-predict --rows 1000000"),
+        ("scale", scale, "scale --parts processes,kills --kills 2"),
         ("table-sizes", table_sizes, "table-sizes --sizes 300"),
         ("small-tables", small_tables, "small-tables --folds 6"),
         ("log-transform", log_transform, "log-transform --sets wage"),
@@ -64,6 +65,41 @@ def step_speed(repeats: Repeats = 3, out: Out = _OUT) -> None:
     from benchmarks.speed.steps import main
 
     main(repeats, out)
+
+
+def scale(
+    parts: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="disk, memory, processes and kills, or some of them, comma-separated.",
+        ),
+    ] = "disk,memory,processes,kills",
+    rows: Annotated[
+        int, typer.Option(metavar="N", min=500_000, help="Rows of the table on disk.")
+    ] = 100_000_000,
+    compared_rows: Annotated[
+        int,
+        typer.Option(metavar="N", min=500_000, help="Rows of the table also fitted in memory."),
+    ] = 10_000_000,
+    kills: Annotated[int, typer.Option(metavar="N", min=1, help="Processes to kill.")] = 10,
+    place: Annotated[
+        Path, typer.Option(metavar="DIRECTORY", help="Where tables are generated.")
+    ] = Path("/tmp"),
+    out: Out = _OUT,
+) -> None:
+    """Fit tables from disk, by several processes, and kill some.
+
+    A table of 100 million rows takes 8 GB of disk until it was fitted, and the whole command some
+    hours. Appends to scale-DEVICE.jsonl.
+    """
+    from benchmarks.scale.measurements import PARTS, main
+
+    chosen = parts.split(",")
+    unknown = [part for part in chosen if part not in PARTS]
+    if unknown:
+        raise NkcmeError(f"--parts takes {', '.join(PARTS)}; got {unknown[0]!r}")
+    main(chosen, rows, compared_rows, kills, place, out)
 
 
 def runtime_speed(

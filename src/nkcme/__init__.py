@@ -4,7 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nkcme._version import __version__
-from nkcme.errors import DataError, ModelFileError, NkcmeError, TableError, TrainingError
+from nkcme.errors import (
+    DataError,
+    ModelFileError,
+    NkcmeError,
+    ProcessLostError,
+    TableError,
+    TrainingError,
+)
 
 if TYPE_CHECKING:
     from nkcme import datasets, explain, metrics, presets, rl
@@ -27,11 +34,13 @@ if TYPE_CHECKING:
     from nkcme.pipeline import DistributionPipeline
     from nkcme.prediction.predictor import Predictor
     from nkcme.report import plots
+    from nkcme.training.cluster import Cluster
 
 __all__ = [
     "CARD",
     "MDN",
     "NKCME",
+    "Cluster",
     "ConformalIntervals",
     "DataError",
     "DeepFeatureCME",
@@ -42,6 +51,7 @@ __all__ = [
     "ModelFileError",
     "NkcmeError",
     "Predictor",
+    "ProcessLostError",
     "Recipe",
     "SplineFlow",
     "TableError",
@@ -73,6 +83,7 @@ _HOMES = {
     **dict.fromkeys(
         ("CARD", "DeepFeatureCME", "KernelCME", "MDN", "NKCME", "SplineFlow"), "nkcme.estimators"
     ),
+    "Cluster": "nkcme.training.cluster",
     "ConformalIntervals": "nkcme.calibration.conformal",
     "Distribution": "nkcme.distributions.base",
     "DistributionPipeline": "nkcme.pipeline",

@@ -31,6 +31,10 @@ class TrainingError(NkcmeError):
     """Training cannot continue: the loss is not finite, or a checkpoint is of another run."""
 
 
+class ProcessLostError(TrainingError):
+    """One of the processes that fit a model together has died; their checkpoint is kept."""
+
+
 class DataError(NkcmeError):
     """A data set is missing, differs from the published one, or cannot be downloaded."""
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from nkcme.errors import TrainingError
 from nkcme.model_files import CheckpointFile
-from nkcme.training import loop as training
-from nkcme.training import minibatches
+from nkcme.training import minibatches, steps
 from nkcme.training.loop import Objective, Plan, Rows, Task, Trained, train
 from nkcme.training.minibatches import Minibatches
 from support.training_runs import Killed, Listener, MemoryCheckpoint
@@ -196,7 +195,7 @@ def test_the_program_compiled_at_the_start_is_the_one_that_runs(caplog):
             train(REGRESSION, jnp.zeros((1, 3)), make_table(), first, plan, keys(1))
     finally:
         jax.config.update("jax_log_compiles", False)
-    chunks = [m for m in caplog.messages if m.startswith("Compiling jit(_run_chunk)")]
+    chunks = [m for m in caplog.messages if m.startswith("Compiling jit(run_steps)")]
     assert len(chunks) == 1
 
 
@@ -269,17 +268,17 @@ def test_an_optimizer_may_depend_on_the_constant_of_its_replica():
 
 
 def test_a_chunk_is_one_program_that_never_calls_the_host():
-    state = training._start(REGRESSION, keys(2), keys(2), jnp.zeros((2, 3)))
+    state = steps.start(REGRESSION, keys(2), keys(2), jnp.zeros((2, 3)))
     rows = Rows(*(jnp.asarray(a[:2]) for a in FOLDS))
     drawn = Minibatches(make_table(), 5).of_steps(10, np.asarray(state.key), rows, 0)
     inputs = jnp.zeros((2, 3)), *drawn
-    text = training._run_chunk.lower(REGRESSION, state, *inputs, 0).as_text()
+    text = steps.run_steps.lower(REGRESSION, state, *inputs, 0).as_text()
     assert "stablehlo.while" in text  # the scan
     for word in ("callback", "infeed", "outfeed", "recv", "send"):
         assert word not in text
     start = jnp.zeros((), jnp.int32)
     with jax.transfer_guard_device_to_host("disallow"):
-        training._run_chunk(REGRESSION, state, *inputs, start)
+        steps.run_steps(REGRESSION, state, *inputs, start)
 
 
 # --- losses with a known minimum -----------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nkcme import presets
+from nkcme.cli.fit_folder import facts_of, fit_folder, folder_to_stream, need_stream, save_fitted
 from nkcme.cli.loading import Note
 from nkcme.cli.stopping import TrainingStopped, checkpoint_of
 from nkcme.cli.training_rows import TableColumns, TrainingRows, read_training_rows
@@ -33,6 +34,7 @@ from nkcme.tables.table_summary import TableSummary
 
 if TYPE_CHECKING:
     from nkcme.estimators.base import ConditionalEstimator
+    from nkcme.training.cluster import Cluster
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -73,13 +75,15 @@ def fit_table(
     seed: int = 0,
     test_size: float = 0.1,
     resume: bool = False,
+    cluster: Cluster | None = None,
 ) -> dict[str, Any]:
     """Fit a model to a table, save it at ``out`` and score it on rows that were held out.
 
     ``parameters`` override those of the preset, which is for NKCME, and ``types`` those of columns
     that are found. ``show_columns`` gets how each column is read, before training. Training keeps
     its state in ``out``.checkpoint until the model is saved; ``resume`` continues from there. Bad
-    input is refused before training, so that no work is lost.
+    input is refused before training, so that no work is lost. The Parquet files of a folder are
+    read as a stream where they have many rows, or where the processes of a ``cluster`` fit them.
     """
     if estimator not in ESTIMATORS:
         raise NkcmeError(f"there is no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}")
@@ -92,39 +96,45 @@ def fit_table(
     if not 0 <= test_size < 1:
         raise NkcmeError(f"the test size must be at least 0 and below 1; got {test_size:g}")
     out = Path(os.path.abspath(out))
-    check_destination(out)
+    writes = cluster is None or cluster.process_id in (None, 0)
+    if writes:
+        check_destination(out)
     checkpoint = checkpoint_of(out)
-    _check_checkpoint(checkpoint, resume)
+    if writes:
+        _check_checkpoint(checkpoint, resume)
+    chosen = PRESETS[preset] | parameters | {"random_state": seed}
+    folder = folder_to_stream(table, cluster)
+    if folder is not None:
+        need_stream(columns, options, estimator)
+        chosen |= {} if types is None else {"columns": types}
+        return fit_folder(
+            _make(estimator, chosen, checkpoint),
+            folder,
+            columns.target,
+            out,
+            cluster=cluster,
+            show_columns=show_columns,
+            scored=test_size > 0,
+        )
     check = partial(_check_split, test_size, seed, types, parameters)
     rows = read_training_rows(table, columns, options, note or (lambda _: None), check)
     train, test = rows.split(test_size, seed)
     summary = _check_training_rows(train, types, parameters)
-    if types is not None:
-        parameters = parameters | {"columns": types}
-    model = _make(estimator, PRESETS[preset] | parameters | {"random_state": seed}, checkpoint)
+    chosen |= {} if types is None else {"columns": types}
+    model = _make(estimator, chosen, checkpoint)
     if show_columns is not None and not resume:  # the fit that was stopped has shown them
         show_columns(summary)
     start = time.perf_counter()
     _fit_or_stop(model, train, checkpoint, resume)
     seconds = time.perf_counter() - start
-    model.target_name_ = columns.target
-    if "checkpoint" in model.get_params():
-        model.set_params(checkpoint=None)  # a path of the training run, not of the model
-    model.save(out)
-    checkpoint.unlink(missing_ok=True)
+    save_fitted(model, columns.target, out, checkpoint)
     return {
-        "model": str(out),
-        "target": columns.target,
+        **facts_of(model, columns.target, out, seconds),
         "columns": len(train.X.columns),
         "rows": len(train.y),
         "read": [asdict(column) for column in summary],
         "doubts": list(summary.doubts),
         "estimator": estimator,
-        "steps": getattr(model, "n_steps_", None),
-        "bandwidth": getattr(model, "bandwidth_", None),
-        "support": str(model.support_) if hasattr(model, "support_") else None,
-        "transform": getattr(model, "transform_", None),
-        "seconds": seconds,
         "metrics": evaluate(model, test.X, test.y) if len(test.y) else None,
     }
 

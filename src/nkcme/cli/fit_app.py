@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,10 @@ from nkcme.cli.options import (
     TablePath,
 )
 from nkcme.cli.running import STOPPED, limits, numbers, print_note
+from nkcme.errors import NkcmeError
+
+if TYPE_CHECKING:
+    from nkcme.training.cluster import Cluster
 
 #: More would train for years.
 MAX_EPOCHS = 10**9
@@ -151,6 +155,29 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a fit that was stopped.")
     ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Processes that fit a folder together.", show_default="1"
+        ),
+    ] = None,
+    coordinator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The first of --processes that another program starts, as Slurm or MPI.",
+        ),
+    ] = None,
+    process_id: Annotated[
+        int | None,
+        typer.Option(metavar="I", min=0, help="The number of this process, with --coordinator."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="A Ray cluster to start --processes on, as ray://HOST:10001."
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Fit a model that predicts one column from the others.
@@ -158,6 +185,9 @@ def fit(
     The model predicts the whole distribution of the target. The other columns may hold numbers,
     text, dates and missing values. How each was read is printed to standard error, with doubts;
     --types and --drop change it.
+
+    TABLE may be a folder of Parquet files, or a pattern in quotes as in 'sales/*.parquet'. From
+    half a million rows on it is read as a stream and need not fit into memory.
 
     Until the model is saved, the state of training is kept beside it in MODEL.checkpoint. A fit
     that was stopped continues with --resume and gives the same model.
@@ -193,9 +223,25 @@ def fit(
             seed=seed,
             test_size=test_size,
             resume=resume,
+            cluster=_cluster(processes, coordinator, process_id, cluster),
         )
     except TrainingStopped as stop:
         again = shlex.join(["nkcme", *context.obj, *([] if resume else ["--resume"])])
         print_note(f"{stop}; to continue: {again}")
         raise SystemExit(STOPPED) from stop
     display.show_json(result) if json else display.show_fit(result)
+
+
+def _cluster(
+    processes: int | None, coordinator: str | None, process_id: int | None, ray: str | None
+) -> Cluster | None:
+    """The processes of a fit; None for this one alone."""
+    if processes is None:
+        if coordinator is not None or process_id is not None or ray is not None:
+            raise NkcmeError("--coordinator, --process-id and --cluster need --processes N")
+        return None
+    from nkcme.training.cluster import Cluster
+
+    found = Cluster(processes, coordinator, process_id, ray)
+    found.check()
+    return found

@@ -11,6 +11,7 @@ import numpy as np
 from nkcme.errors import NkcmeError, TableError
 from nkcme.tables.columns import Table
 from nkcme.tables.files import read_table
+from nkcme.tables.parquet_folder import ParquetFolder, is_folder
 from nkcme.tables.row_groups import held_out_groups, moments_of, row_groups
 from nkcme.tables.sample_weights import checked_weight
 from nkcme.tables.table_options import TableOptions
@@ -74,6 +75,8 @@ def read_training_rows(
     """
     if columns.group is not None and columns.time is not None:
         raise NkcmeError("--group and --time hold out different rows; give one of them")
+    if is_folder(path):
+        return _training_rows(ParquetFolder.open(path).read().to_pandas(), columns, note)
     frame = read_table(
         path,
         options=options,

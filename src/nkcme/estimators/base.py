@@ -137,9 +137,9 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         with CompilationClock() as compilation:
             table = self._encode_training(X, y, sample_weight, X_val, y_val, groups, times)
             trained = self._train([table.data])[0]
-            self._set_fitted(table, trained)
+            self._set_fitted(table.attributes, trained)
         self._set_seconds(time.perf_counter() - start, compilation.seconds)
-        _raise_if_interrupted(trained, [self])
+        raise_if_interrupted(trained, [self])
         return self
 
     def fit_many(
@@ -180,9 +180,9 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         with CompilationClock() as compilation:
             trained = self._train([table.data for table in tables])
         for one, table, state in zip(clones, tables, trained, strict=True):
-            one._set_fitted(table, state)
+            one._set_fitted(table.attributes, state)
             one._set_seconds(time.perf_counter() - start, compilation.seconds)
-        _raise_if_interrupted(trained[0], clones)
+        raise_if_interrupted(trained[0], clones)
         return clones
 
     def _encode_training(
@@ -221,11 +221,11 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         """How inputs and outputs are standardised."""
         return self.standardize
 
-    def _set_fitted(self, table: TrainingTable, trained: Any) -> None:
+    def _set_fitted(self, attributes: Mapping[str, Any], trained: Any) -> None:
         """Replace everything learned by an earlier fit."""
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)
-        for name, value in table.attributes.items():
+        for name, value in attributes.items():
             setattr(self, name, value)
         self._accept(trained)
 
@@ -280,7 +280,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         return fingerprint(parameters, [d.digest() for d in datasets])
 
 
-def _raise_if_interrupted(trained: Any, models: Sequence[ConditionalEstimator]) -> None:
+def raise_if_interrupted(trained: Any, models: Sequence[ConditionalEstimator]) -> None:
     """Raise on Ctrl-C, once the models hold the state of training."""
     if getattr(trained, "interrupted", False):
         raise TrainingInterrupted(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ from nkcme.training.checkpoint_groups import CheckpointGroups
 from nkcme.training.loop import Checkpoint, Judge, Plan, Progress, Rows, Task, Trained, train
 from nkcme.training.padding import pad_to
 from nkcme.training.progress import StagesBar, TrainingBar, wants_progress
+from nkcme.training.streamed_minibatches import StreamedMinibatches
 
 PyTree = Any
 
@@ -89,6 +90,13 @@ class Program(NamedTuple):
     values: PyTree = None  # numbers that each replica takes beside the constants of its data set
 
 
+class Stream(Protocol):
+    """Rows that need not fit into memory."""
+
+    def minibatches(self, plan: Plan, n_replicas: int, width: int) -> StreamedMinibatches:
+        """Minibatches of x, padded to ``width`` columns, and y, for a run by this plan."""
+
+
 class Replica(NamedTuple):
     """One of the models that train side by side."""
 
@@ -124,6 +132,7 @@ def train_replicas(
     *,
     judge: Judge | None = None,
     more_columns: Callable[[np.ndarray, int], tuple[np.ndarray, ...]] = lambda x, seed: (),
+    stream: Stream | None = None,
 ) -> list[Fitted]:
     """Train every replica on its data set, all as one compiled program.
 
@@ -142,6 +151,8 @@ def train_replicas(
         Scores the stacked models of all replicas at the marks of the options; see `train`.
     more_columns : callable
         ``more_columns(x, seed)`` gives columns of the training table beside x and y.
+    stream : Stream, optional
+        What all replicas train on, instead of the rows of their data sets.
     """
     tables = [_Table.of(data, options.validation_fraction) for data in datasets]
     n_rows = int(np.mean([t.n_rows for t in tables]))
@@ -173,24 +184,26 @@ def train_replicas(
         )
     program = program_for(n_in, n_out, plan.n_steps, n_rows)
     width = program.width or n_in
-    columns = [
-        (pad_to(t.x, width, axis=1), t.y, *more_columns(t.x, d.seed))
-        for t, d in zip(tables, datasets, strict=True)
-    ]
+    of_replicas = _of_replicas([constants[r.data] for r in replicas], program.values)
+    keys = seed_keys(np.array([replica.seed for replica in replicas], np.uint32))
+    kept: dict[str, Any] = {
+        "judge": judge,
+        "checkpoint": run.checkpoint,
+        "fingerprint": run.fingerprint,
+    }
     with run.progress_bar(plan.n_steps) as bar:
-        trained = train(
-            program.task,
-            _of_replicas([constants[r.data] for r in replicas], program.values),
-            tuple(np.concatenate(column) for column in zip(*columns, strict=True)),
-            rows,
-            plan,
-            seed_keys(np.array([replica.seed for replica in replicas], np.uint32)),
-            validation_rows=held_out,
-            judge=judge,
-            checkpoint=run.checkpoint,
-            fingerprint=run.fingerprint,
-            progress=bar,
-        )
+        kept["progress"] = bar
+        if stream is not None:
+            with stream.minibatches(plan, len(replicas), width) as minibatches:
+                trained = train(program.task, of_replicas, minibatches, None, plan, keys, **kept)
+        else:
+            columns = [
+                (pad_to(t.x, width, axis=1), t.y, *more_columns(t.x, d.seed))
+                for t, d in zip(tables, datasets, strict=True)
+            ]
+            table = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
+            kept["validation_rows"] = held_out
+            trained = train(program.task, of_replicas, table, rows, plan, keys, **kept)
     return [Fitted.of(trained, i) for i in range(len(replicas))]
 
 

@@ -10,12 +10,15 @@ import numpy as np
 from nkcme.errors import TableError
 from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.messages import listed, note_on_columns
+from nkcme.tables.plain_frame import PlainFrame
 
 
 def column_names(X: Any) -> list[str] | None:
     """The names of the columns of a frame or of a dict of columns; None for other tables."""
     if isinstance(X, Mapping):
         return list(X)
+    if isinstance(X, PlainFrame):
+        return list(X.columns)
     frame = _opened(X)
     return None if frame is None else list(frame.columns)
 
@@ -43,6 +46,8 @@ def features_of(X: Any, encoder: TableEncoder, target: str | None) -> Any:
 
 def selected(X: Any, names: Sequence[str]) -> Any:
     """A frame, or a dict of columns, with these columns."""
+    if isinstance(X, PlainFrame):
+        return X[list(names)]
     if isinstance(X, Mapping):
         return {name: X[name] for name in names}
     return _opened(X).select(list(names)).to_native()

@@ -145,6 +145,11 @@ class ParquetFolder:
         return pyarrow.concat_tables(tables, promote_options="permissive")
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether a path is a folder, or a pattern of several files, rather than one file."""
+    return os.path.isdir(path) or (glob.has_magic(os.fspath(path)) and not os.path.exists(path))
+
+
 def parquet_files(source: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     """The Parquet files of a folder, of a pattern, or of a list of files, in the order of names.
 
@@ -159,7 +164,7 @@ def parquet_files(source: str | Path | Sequence[str | Path]) -> tuple[Path, ...]
                 for name in names
                 if name.lower().endswith(PARQUET) and not name.startswith((".", "_"))
             ]
-        elif glob.has_magic(text) and not os.path.exists(text):
+        elif is_folder(text):
             found = [path for path in glob.glob(text, recursive=True) if os.path.isfile(path)]
         else:
             found = [text]

@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -30,12 +28,15 @@ from nkcme.training.chunks import (
     refuse_divergence,
     run_in_chunks,
 )
-from nkcme.training.compilation import jit_quickly, jit_tersely, use_compilation_cache
+from nkcme.training.compilation import jit_quickly, use_compilation_cache
 from nkcme.training.minibatches import Minibatches, device_rows
 from nkcme.training.plan import History, Judge, Plan
-from nkcme.training.replicas import concatenated, groups, single_precision, workers
-from nkcme.training.rows import KEY_KIND, Rows
-from nkcme.training.task import Objective, Task, apply_objective
+from nkcme.training.processes import from_first
+from nkcme.training.replicas import concatenated, single_precision, workers
+from nkcme.training.rows import Rows
+from nkcme.training.steps import State, result_of, split_keys, start
+from nkcme.training.streamed_minibatches import StreamedMinibatches
+from nkcme.training.task import Objective, Task
 from nkcme.training.validation import better_states, validation_score
 
 __all__ = [
@@ -67,8 +68,8 @@ class Trained:
 def train(
     task: Task,
     constants: PyTree,
-    table: PyTree,
-    rows: Rows,
+    table: PyTree | StreamedMinibatches,
+    rows: Rows | None,
     plan: Plan,
     keys: np.ndarray,
     *,
@@ -80,22 +81,24 @@ def train(
 ) -> Trained:
     """Train one replica per key for ``plan.n_steps`` steps, or until its patience runs out.
 
-    ``table`` is a pytree of arrays that share their first axis; ``constants`` one of arrays with a
-    leading replica axis; ``keys`` (replicas, 2) are the data of random keys. With
+    ``table`` is a pytree of arrays that share their first axis, or a stream, which has no ``rows``;
+    ``constants`` are arrays with a leading replica axis; ``keys`` (replicas, 2) are the data of
+    random keys. With
     ``validation_rows`` the best state by validation is returned; with a ``judge``, which scores the
     stacked models of all replicas at the plan's marks, that with the best score. A ``checkpoint``
     with this run's ``fingerprint`` is resumed; that of another run is refused.
     """
     use_compilation_cache()
-    minibatches = Minibatches(table, plan.batch_size)
-    slices = groups(len(keys))
-    initial_keys, step_keys = _split(keys)
+    is_stream = isinstance(table, StreamedMinibatches)
+    minibatches = table if is_stream else Minibatches(table, plan.batch_size)
+    slices = minibatches.groups(len(keys))
+    initial_keys, step_keys = split_keys(keys)
     inputs = [
         _Inputs(
             jax.device_put(initial_keys[group]),
             jax.device_put(step_keys[group]),
             jax.device_put(jax.tree.map(lambda c, g=group: np.asarray(c)[g], constants)),
-            device_rows(rows, group),
+            rows and device_rows(rows, group),
             validation_rows and device_rows(validation_rows, group),
         )
         for group in slices
@@ -108,7 +111,7 @@ def train(
     scored = validation_rows is not None or judge is not None
     if scored and run.history.step:
         refuse_divergence(run, np.asarray(state.best_score), done, "best validation score")
-    models = jax.device_get(state.best if scored else _result(state))
+    models = jax.device_get(state.best if scored else result_of(state))
     return Trained(models, run.history, done, stop_requested and done < plan.n_steps)
 
 
@@ -118,25 +121,8 @@ class _Inputs(NamedTuple):
     initial_keys: Array
     keys: Array
     constants: PyTree
-    rows: Rows
+    rows: Any  # Rows; None of a stream
     validation_rows: Rows | None
-
-
-class _State(NamedTuple):
-    """What a checkpoint holds; each leaf has a leading replica axis."""
-
-    model: PyTree
-    optimizer: tuple[PyTree, ...]
-    key: Array  # raw key data, because safetensors has no key types
-    best: PyTree
-    best_score: Array
-    since_best: Array
-    average: PyTree  # None for tasks without averaging
-
-
-def _result(state: _State) -> PyTree:
-    """The models that a state stands for."""
-    return state.model if state.average is None else state.average
 
 
 class _Run:
@@ -144,13 +130,13 @@ class _Run:
 
     replica_name = "replica"
     divergence_advice = "lower the learning rate, or look for extreme values in the table"
-    states: list[_State]
+    states: list[State]
 
     def __init__(
         self,
         task: Task,
         plan: Plan,
-        minibatches: Minibatches,
+        minibatches: Minibatches | StreamedMinibatches,
         inputs: list[_Inputs],
         pool: Executor,
         judge: Judge | None = None,
@@ -162,12 +148,12 @@ class _Run:
     def start(self) -> None:
         # Programs compile in parallel, but are traced only once: groups of one size share them.
         by_size = {len(inputs.keys): inputs for inputs in self.inputs}
-        shapes = [_start.eval_shape(*self._of_start(inputs)) for inputs in by_size.values()]
+        shapes = [start.eval_shape(*self._of_start(inputs)) for inputs in by_size.values()]
         compiled = [
             self.pool.submit(self._compile_chunk, *pair)
             for pair in zip(shapes, by_size.values(), strict=True)
         ]
-        started = [self.pool.submit(_start, *self._of_start(inputs)) for inputs in self.inputs]
+        started = [self.pool.submit(start, *self._of_start(inputs)) for inputs in self.inputs]
         self.states = [future.result() for future in started]
         for future in compiled:
             future.result()
@@ -176,12 +162,10 @@ class _Run:
         """The arguments of the program that initialises a group."""
         return self.task, inputs.initial_keys, inputs.keys, inputs.constants
 
-    def _compile_chunk(self, state: _State, inputs: _Inputs) -> None:
+    def _compile_chunk(self, state: State, inputs: _Inputs) -> None:
         """Compile the program of the first chunk, for states of these shapes."""
         for length in self.plan.chunks()[:1]:
-            piece = self.minibatches.pieces(length, len(inputs.keys))[0]
-            batches, keys = self.minibatches.shapes(piece, inputs.rows)
-            _run_chunk.lower(self.task, state, inputs.constants, batches, keys, 0).compile()
+            self.minibatches.compile(self.task, state, inputs.constants, inputs.rows, length)
 
     def chunk_lengths(self, done: int) -> Iterator[int]:
         for length in self.plan.chunks(done):
@@ -194,12 +178,13 @@ class _Run:
         return all(bool(np.all(np.asarray(s.since_best) >= patience)) for s in self.states)
 
     def run_chunk(self, done: int, length: int) -> Values:
-        def advance(state: _State, inputs: _Inputs) -> tuple[_State, dict[str, np.ndarray]]:
+        def advance(state: State, inputs: _Inputs) -> tuple[State, dict[str, np.ndarray]]:
             first, losses = done, []
+            state, constants = self.minibatches.placed((state, inputs.constants))
             for piece in self.minibatches.pieces(length, len(inputs.keys)):
                 key_data = np.asarray(state.key)
                 drawn = self.minibatches.of_steps(piece, key_data, inputs.rows, first)
-                state, values = _run_chunk(self.task, state, inputs.constants, *drawn, first)
+                state, values = self.minibatches.run(self.task, state, constants, *drawn, first)
                 losses.append((piece, values["loss"]))
                 first += piece
             values["loss"] = sum(piece * np.asarray(loss) for piece, loss in losses) / length
@@ -218,8 +203,9 @@ class _Run:
     def _judge(self, judge: Judge, done: int) -> None:
         """Score all replicas, and keep those that are better than before."""
         best = np.concatenate([np.asarray(state.best_score) for state in self.states])
-        models = jax.device_get(concatenated([_result(state) for state in self.states]))
-        scores = np.asarray(judge(models, done, best), np.float32)
+        models = jax.device_get(concatenated([result_of(state) for state in self.states]))
+        # One process decides: scores may differ by a rounding, and a run must not end in some.
+        scores = from_first(np.asarray(judge(models, done, best), np.float32))
         early = done < self.plan.least_steps  # any score will do
         least_gain = _ANY_LOSS if early else self.plan.least_gain
         first, judged = 0, []
@@ -228,7 +214,7 @@ class _Run:
             best_so_far = state.best, state.best_score, state.since_best
             kept = _keep_best(
                 scores[first:last],
-                _result(state),
+                result_of(state),
                 *best_so_far,
                 self.plan.patience,
                 least_gain,
@@ -253,87 +239,6 @@ class _Run:
 _HISTORY = "history/"
 
 
-def _split(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two keys (n, 2) for each of some (n, 2): for its initialisation, and for its steps.
-
-    By NumPy: JAX's generator takes a compiler longer than the rest of an initialisation.
-    """
-    words = np.stack([np.random.SeedSequence(key.tolist()).generate_state(4) for key in keys])
-    return words[:, :2], words[:, 2:]
-
-
-def _initial_state(task: Task, initial_keys: Array, keys: Array, constants: PyTree) -> _State:
-    def one(initial_key: Array, key: Array, constant: PyTree) -> _State:
-        init_key = jax.random.wrap_key_data(initial_key, impl=KEY_KIND)
-        # Weakly typed leaves would compile another program for the second chunk.
-        model = jax.tree.map(
-            lambda leaf: jnp.array(leaf, leaf.dtype), task.init(init_key, constant)
-        )
-        optimizer = tuple(
-            o.optimizer_for(constant).init(eqx.filter(model, o.trainable(model)))
-            for o in task.objectives
-        )
-        infinity = jnp.array(jnp.inf, jnp.float32)
-        return _State(
-            model,
-            optimizer,
-            key,
-            model,
-            infinity,
-            jnp.zeros((), jnp.int32),
-            model if task.averaging else None,
-        )
-
-    return jax.vmap(one)(initial_keys, keys, constants)
-
-
-_start = jit_quickly(_initial_state, static_argnums=0)
-
-
-@partial(jit_tersely, static_argnums=0, donate_argnums=1)
-def _run_chunk(
-    task: Task, state: _State, constants: PyTree, batches: PyTree, keys: Array, start: int
-) -> tuple[_State, dict[str, Array]]:
-    """Train every replica on these minibatches; return the mean loss and the last monitors.
-
-    The minibatches, and the data of their keys, have axes of steps and of replicas: the scan reads
-    them as they are in memory.
-    """
-    steps = start + jnp.arange(len(keys))
-
-    def one(
-        state: _State, constant: PyTree, batches: PyTree, keys: Array
-    ) -> tuple[_State, dict[str, Array]]:
-        def step(carry: PyTree, now: tuple[Array, PyTree, Array]) -> tuple[PyTree, Array]:
-            model, optimizer, average = carry
-            t, batch, key_data = now
-            key = jax.random.wrap_key_data(key_data, impl=KEY_KIND)
-            model = task.advance(model)
-            losses = []
-            states = []
-            for objective, opt_state in zip(task.objectives, optimizer, strict=True):
-                model, opt_state, loss = apply_objective(
-                    objective, constant, model, opt_state, batch, key, t
-                )
-                states.append(opt_state)
-                losses.append(loss)
-            # With windows, the loss is that of the objectives in their window; others are zero.
-            windows = task.objectives[0].window is not None
-            loss = sum(losses, jnp.zeros(())) if windows else losses[0]
-            if task.averaging:
-                share = 1.0 / (1.0 + task.averaging * t)
-                average = jax.tree.map(lambda a, b: a + share * (b - a), average, model)
-            return (model, tuple(states), average), loss
-
-        (model, optimizer, average), losses = jax.lax.scan(
-            step, (state.model, state.optimizer, state.average), (steps, batches, keys)
-        )
-        values = {"loss": jnp.mean(losses), **task.monitor(model)}
-        return state._replace(model=model, optimizer=optimizer, average=average), values
-
-    return jax.vmap(one, in_axes=(0, 0, 1, 1))(state, constants, batches, keys)
-
-
 #: A share by which no score becomes worse; minus infinity would make a score of zero undefined.
 _ANY_LOSS = -1e30
 
@@ -345,8 +250,8 @@ _keep_best = jit_quickly(better_states)
 
 @partial(jax.jit, static_argnums=(0, 4), donate_argnums=1)
 def _validate(
-    task: Task, state: _State, table: PyTree, rows: Rows, patience: int | None
-) -> tuple[_State, Array]:
+    task: Task, state: State, table: PyTree, rows: Rows, patience: int | None
+) -> tuple[State, Array]:
     """Score every replica on its validation rows and keep the best state of each."""
     validation = task.validation
     assert validation is not None

@@ -13,7 +13,10 @@ from jax import Array
 from nkcme.training.chunks import equal_chunks, near_divisor
 from nkcme.training.compilation import jit_tersely
 from nkcme.training.padding import eighth_larger, pad_to, power_of_two
+from nkcme.training.replicas import groups
 from nkcme.training.rows import KEY_KIND, Rows, drawn_rows
+from nkcme.training.steps import run_steps
+from nkcme.training.task import Task
 
 PyTree = Any
 
@@ -49,6 +52,14 @@ class Minibatches:
         self.table = jax.device_put(jax.tree.map(lambda leaf: _padded(leaf, 0, _MOST_ROWS), table))
         self.batch_size = batch_size
 
+    def groups(self, n_replicas: int) -> list[slice]:
+        """The groups of replicas that share one call of a program."""
+        return groups(n_replicas)
+
+    def placed(self, tree: PyTree) -> PyTree:
+        """Arrays with a leading axis of replicas, which are on the device already."""
+        return tree
+
     def pieces(self, length: int, n_replicas: int) -> list[int]:
         """The numbers of steps, ``length`` in total, whose minibatches fit into memory at once."""
         of_row = sum(leaf.nbytes // max(len(leaf), 1) for leaf in jax.tree.leaves(self.table))
@@ -63,11 +74,19 @@ class Minibatches:
         keys, bits = draw(key_data, start, length, self.batch_size)
         return _gathered(self.table, rows, bits), keys
 
-    def shapes(self, length: int, rows: Rows) -> tuple[PyTree, Any]:
-        """The shapes of `of_steps`."""
+    def compile(
+        self, task: Task, state: PyTree, constants: PyTree, rows: Rows, length: int
+    ) -> None:
+        """Compile the program of a chunk of this length, for states of these shapes."""
+        length = self.pieces(length, len(rows.index))[0]
         size = (length, len(rows.index))
         bits, keys = (jax.ShapeDtypeStruct((*size, n), np.uint32) for n in (self.batch_size, 2))
-        return _gathered.eval_shape(self.table, rows, bits), keys
+        batches = _gathered.eval_shape(self.table, rows, bits)
+        run_steps.lower(task, state, constants, batches, keys, 0).compile()
+
+    def run(self, *inputs: Any) -> Any:
+        """The steps of a piece: the new state, and values of each replica."""
+        return run_steps(*inputs)
 
 
 def random_words(

@@ -66,9 +66,12 @@ def apply_objective(
     batch: PyTree,
     key: Array,
     t: Array,
+    rows_axis: str | None = None,
 ) -> tuple[PyTree, PyTree, Array]:
     """Apply one objective, if step ``t`` is one of its steps.
 
+    With a ``rows_axis`` the batch is this device's part of a minibatch, and loss and gradient are
+    means over the devices of that axis.
     optax.conditionally_transform also skips updates, but computes the gradient in every step.
     """
 
@@ -77,6 +80,8 @@ def apply_objective(
         loss, gradient = jax.value_and_grad(
             lambda m: objective.loss(eqx.combine(m, still), batch, key)
         )(moving)
+        if rows_axis is not None:
+            loss, gradient = jax.lax.pmean((loss, gradient), rows_axis)
         change, opt_state = objective.optimizer_for(constant).update(gradient, opt_state, moving)
         return eqx.combine(optax.apply_updates(moving, change), still), opt_state, loss
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.location_fitting import LocationFit
+from nkcme.estimators.nkcme.location_model import LocationModel
 from nkcme.estimators.training_data import Encoded
 
 
@@ -23,6 +24,11 @@ class Candidate:
     def at(self, location: LocationFit | None) -> Candidate:
         """The same data with another location model, or with none."""
         return replace(self, location=location)
+
+    @property
+    def location_model(self) -> LocationModel | None:
+        """The fitted location model."""
+        return None if self.location is None else self.location.model
 
     @cached_property
     def training_data(self) -> Encoded:

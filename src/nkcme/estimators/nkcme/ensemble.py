@@ -29,6 +29,7 @@ from nkcme.estimators.nkcme.embedding_network import (
 from nkcme.estimators.nkcme.fitted_model import bandwidths_above, mean_bandwidth
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.recipe import EmbeddingRecipe
+from nkcme.estimators.nkcme.training_stream import TrainingStream
 from nkcme.estimators.replica_training import (
     Fitted,
     Program,
@@ -183,6 +184,7 @@ class EnsembleTraining(NamedTuple):
     n_atoms: int
     n_repeats: int
     recipe: EmbeddingRecipe
+    stream: TrainingStream | None = None  # what members train on, instead of the candidates' rows
 
     def fit(self, candidates: Sequence[Candidate], run: Run) -> list[EnsembleFit]:
         """An ensemble for each candidate; the members of all of them train as one program."""
@@ -202,8 +204,18 @@ class EnsembleTraining(NamedTuple):
             atoms = self._learned_atoms(datasets, atoms, run)
         replicas = [replica for of_data in members for replica in of_data]
         judge = _Judge.of(candidates) if self.options.marks else None
+        stream = None if self.stream is None else self.stream.at(candidates[0].location_model)
         trained = iter(
-            train_replicas(datasets, replicas, self._program, atoms, self.options, run, judge=judge)
+            train_replicas(
+                datasets,
+                replicas,
+                self._program,
+                atoms,
+                self.options,
+                run,
+                judge=judge,
+                stream=stream,
+            )
         )
         return [
             EnsembleFit.of(candidate, [next(trained) for _ in of_data])
@@ -219,7 +231,7 @@ class EnsembleTraining(NamedTuple):
     def _members(self, number: int, candidate: Candidate) -> list[Replica]:
         """The replicas of data set ``number``."""
         folds, seed = candidate.folds, candidate.data.seed
-        if folds is None:
+        if folds is None or self.stream is not None:
             return [Replica(number, None, _member_seed(seed, j)) for j in range(self.n_repeats)]
         return [
             Replica(number, folds.training_rows(j), _member_seed(seed, j))

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nkcme.estimators.nkcme import parameters
 from nkcme.estimators.nkcme.background_fits import BackgroundFits
 from nkcme.estimators.nkcme.calibrating import fit_law
@@ -16,6 +14,7 @@ from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import Spec, make_task
 from nkcme.estimators.nkcme.ensemble_training import ensemble_training
 from nkcme.estimators.nkcme.fitted_model import TrainedModel
+from nkcme.estimators.nkcme.fitting_from_disk import FitsFromDisk
 from nkcme.estimators.nkcme.folds import Folds, hold_out
 from nkcme.estimators.nkcme.hidden_parameter import HiddenParameter, WithHiddenParameter
 from nkcme.estimators.nkcme.law import Law
@@ -33,7 +32,7 @@ from nkcme.training.cores import available_cores
 _STAGES = {LOCATION: 0.5, REFINED: 0.1, LOCATED: 0.2, FIXED: 0.15, SCALED: 0.05}
 
 
-class NKCME(WithHiddenParameter, WithTrainingDefaults, PredictingEstimator):
+class NKCME(WithHiddenParameter, FitsFromDisk, WithTrainingDefaults, PredictingEstimator):
     """Neural-kernel conditional mean embedding: P(y | x) of any shape, from a table.
 
     The distribution is an element of a reproducing kernel Hilbert space,

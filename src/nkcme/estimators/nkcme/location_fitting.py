@@ -30,7 +30,9 @@ from nkcme.estimators.nkcme.location_model import (
 from nkcme.estimators.nkcme.location_networks import fit_networks
 from nkcme.estimators.nkcme.location_regressors import RegressorFits
 from nkcme.estimators.nkcme.recipe import LocationRecipe
+from nkcme.estimators.nkcme.shared_fits import SharedFits
 from nkcme.estimators.nkcme.stacking import Stack
+from nkcme.estimators.nkcme.training_stream import TrainingStream
 from nkcme.estimators.replica_training import Run
 from nkcme.estimators.training_data import Encoded
 from nkcme.parameter_checks import need_one_of
@@ -97,8 +99,10 @@ def fit_location_models(
     folds: Sequence[Folds],
     recipe: LocationRecipe,
     run: Run,
+    stream: TrainingStream | None = None,
 ) -> list[LocationFit]:
-    """A location model for every data set.
+    """A location model for every data set; with a ``stream`` it is trained on that, and the rows of
+    the data set are new to it.
 
     Raises
     ------
@@ -107,13 +111,18 @@ def fit_location_models(
     """
     n_rows = int(np.mean([data.n_rows for data in datasets]))
     regressors, with_networks = _bases_of(center, recipe, n_rows)
-    fits = RegressorFits(list(regressors.values()), datasets, folds)
+    fits: RegressorFits | SharedFits
+    if stream is None:
+        fits = RegressorFits(list(regressors.values()), datasets, folds)
+    else:
+        fits = stream.start_fits(list(regressors.values()), datasets, folds)
     others = _OtherBases(regressors, fits, datasets, folds, recipe, isinstance(center, str))
     found: dict[str, list[tuple[Any, np.ndarray]]] = {}
     try:
         if with_networks:
             network = recipe.network(n_rows)
-            found[NETWORK], interrupted = fit_networks(network, datasets, folds, others, run)
+            fitted = fit_networks(network, datasets, folds, others, run, stream)
+            found[NETWORK], interrupted = fitted
             if interrupted:
                 raise TrainingInterrupted(
                     "stopped by Ctrl-C while the location model was trained: there is no model "
@@ -141,7 +150,7 @@ class _OtherBases:
     """The bases beside the networks, which are fitted while the networks train."""
 
     regressors: dict[str, Any]
-    fits: RegressorFits
+    fits: RegressorFits | SharedFits
     datasets: Sequence[Encoded]
     folds: Sequence[Folds]
     recipe: LocationRecipe

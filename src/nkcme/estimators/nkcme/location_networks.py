@@ -17,6 +17,7 @@ from nkcme.distributions.blocks import map_rows
 from nkcme.errors import ModelFileError
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.recipe import NetworkRecipe
+from nkcme.estimators.nkcme.training_stream import TrainingStream
 from nkcme.estimators.replica_training import Run
 from nkcme.estimators.training_data import Encoded
 from nkcme.forward_passes import StackedNetworks
@@ -87,6 +88,7 @@ def fit_networks(
     folds: Sequence[Folds],
     others: OtherBases,
     run: Run,
+    stream: TrainingStream | None = None,
 ) -> tuple[list[tuple[Networks, np.ndarray]], bool]:
     """Fit one network per member to every data set, until twice the steps gain too little.
 
@@ -101,6 +103,8 @@ def fit_networks(
         much as the last, are not trained further.
     run : Run
         Its groups keep the state of the two phases.
+    stream : TrainingStream, optional
+        What they train on instead of the data set, whose rows are then new to all members.
 
     Returns
     -------
@@ -109,7 +113,7 @@ def fit_networks(
     interrupted : bool
         Whether Ctrl-C ended training early.
     """
-    fitting = _Fitting(recipe, datasets, folds, others)
+    fitting = _Fitting(recipe, datasets, folds, others, stream)
     trained = fitting.train(run.group(LOCATION))
     models, interrupted = trained.models, trained.interrupted
     predicted = fitting.out_of_fold(models)
@@ -134,6 +138,7 @@ class _Fitting:
     datasets: Sequence[Encoded]
     folds: Sequence[Folds]
     others: OtherBases
+    stream: TrainingStream | None
 
     @cached_property
     def members(self) -> np.ndarray:
@@ -227,22 +232,23 @@ class _Fitting:
         self, task: Task, constants: PyTree, plan: Plan, judge: Judge | None, run: Run
     ) -> Trained:
         width = padded_width(self._n_in)
-        x = np.concatenate([pad_to(data.x, width, axis=1) for data in self.datasets])
-        y = np.concatenate([data.y for data in self.datasets])
         n_members = [of_data.n_members for of_data in self.folds]
+        options: dict[str, Any] = {
+            "judge": judge,
+            "checkpoint": run.checkpoint,
+            "fingerprint": run.fingerprint,
+        }
+        keys = _keys([data.seed for data in self.datasets], n_members)
         with run.progress_bar(plan.n_steps) as bar:
-            return train(
-                task,
-                constants,
-                (x, y),
-                _rows(self.datasets, self.folds),
-                plan,
-                _keys([data.seed for data in self.datasets], n_members),
-                judge=judge,
-                checkpoint=run.checkpoint,
-                fingerprint=run.fingerprint,
-                progress=bar,
-            )
+            if self.stream is not None:
+                with self.stream.minibatches(plan, len(keys), width) as minibatches:
+                    return train(
+                        task, constants, minibatches, None, plan, keys, **options, progress=bar
+                    )
+            x = np.concatenate([pad_to(data.x, width, axis=1) for data in self.datasets])
+            y = np.concatenate([data.y for data in self.datasets])
+            rows = _rows(self.datasets, self.folds)
+            return train(task, constants, (x, y), rows, plan, keys, **options)
 
 
 def _out_of_fold(networks: StackedNetworks, x: np.ndarray, folds: Folds) -> np.ndarray:

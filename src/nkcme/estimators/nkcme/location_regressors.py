@@ -54,11 +54,16 @@ class RegressorFits:
 
     The fits start at once in other threads: networks can be compiled, and take their first steps,
     meanwhile. Boosting starts with the first trees of all members, which can be looked at before
-    the others are grown.
+    the others are grown. With ``samples`` each member trains on rows of its own, and those of the
+    data set are new to all of them.
     """
 
     def __init__(
-        self, regressors: Sequence[Any], datasets: Sequence[Encoded], folds: Sequence[Folds]
+        self,
+        regressors: Sequence[Any],
+        datasets: Sequence[Encoded],
+        folds: Sequence[Folds],
+        samples: Sequence[Encoded] | None = None,
     ):
         self._n_regressors = len(regressors)
         self._sets = list(zip(datasets, folds, strict=True))
@@ -66,7 +71,7 @@ class RegressorFits:
         self._jobs = [
             _Job(
                 _seeded(regressor, data.seed + member),
-                *_of_output(data, of_data.training_rows(member), output),
+                *_training_rows(data, of_data, member, output, samples),
                 _of_output(data, of_data.held_out_rows(member), output),
             )
             for regressor in regressors
@@ -189,6 +194,15 @@ class _Job:
             return staged, staged.predicted[-1]
         assert self._fitted is not None
         return self._fitted
+
+
+def _training_rows(
+    data: Encoded, folds: Folds, member: int, output: int, samples: Sequence[Encoded] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if samples is None:
+        return _of_output(data, folds.training_rows(member), output)
+    own = samples[member]
+    return own.x, own.y[:, output], own.weight
 
 
 def _of_output(

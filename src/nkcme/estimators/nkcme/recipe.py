@@ -33,6 +33,7 @@ from nkcme.estimators.nkcme.location_recipe import (
     NetworkRecipe,
     StoppingRecipe,
 )
+from nkcme.estimators.nkcme.stream_recipe import LARGE, StreamRecipe
 
 __all__ = [
     "DEFAULT",
@@ -45,6 +46,7 @@ __all__ = [
     "Recipe",
     "StepRule",
     "StoppingRecipe",
+    "StreamRecipe",
 ]
 
 
@@ -236,6 +238,7 @@ class Recipe(Constants):
     law: LawRecipe = constant(LawRecipe(), "See `LawRecipe`.", TABLES)
     support: SupportRecipe = constant(SupportRecipe(), "See `SupportRecipe`.", TABLES)
     transform: TransformRecipe = constant(TransformRecipe(), "See `TransformRecipe`.", TABLES)
+    stream: StreamRecipe = constant(StreamRecipe(), "See `StreamRecipe`.", LARGE)
 
     def count_repeats(self, n_rows: int) -> int:
         """Repeats of the folds for a table of ``n_rows``."""
