@@ -9,20 +9,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nkcme
 from nkcme import errors
 from nkcme.errors import NkcmeError, ProcessLostError
-from nkcme.estimators.nkcme.worker import FAILURE, HELD_OUT, MODEL
 from nkcme.estimators.saving import as_json
 from nkcme.training.cluster import Cluster
-from nkcme.training.progress import wants_progress
 
 if TYPE_CHECKING:
     from nkcme.estimators.nkcme.estimator import NKCME
+
+#: The names of files that processes leave beside that of their job.
+MODEL, HELD_OUT, FAILURE = "model", "held-out.parquet", "failure-{}.json"
+
+#: Runs the processes of a job; what they leave is in a folder then.
+Runner = Callable[[dict[str, Any], Path], None]
 
 #: Seconds that processes have to end by themselves once one has failed.
 END_SECONDS = 20.0
@@ -38,9 +42,9 @@ class Launched(NamedTuple):
 
 
 def fit_in_processes(
-    model: NKCME, files: Sequence[Path], target: str, cluster: Cluster
+    model: NKCME, files: Sequence[Path], target: str, cluster: Cluster, run: Runner
 ) -> Launched:
-    """Fit a model in other processes.
+    """Fit a model in other processes, which ``run`` starts.
 
     Raises
     ------
@@ -60,18 +64,11 @@ def fit_in_processes(
             "target": target,
             "processes": cluster.processes,
         }
-        if cluster.ray is None:
-            _run_here(job, place, cluster.processes, wants_progress(model.verbose))
-        else:
-            from nkcme.estimators.nkcme.ray_placement import run_on_ray
-
-            run_on_ray(job, place, cluster)
+        run(job, place)
         from pyarrow.parquet import read_table
 
-        from nkcme.estimators import load
-
         held_out = read_table(place / HELD_OUT) if (place / HELD_OUT).exists() else None
-        fitted: Any = load(place / MODEL)
+        fitted: Any = nkcme.load(place / MODEL)
         return Launched(fitted, held_out)
 
 
@@ -111,7 +108,8 @@ def start_worker(job_file: Path, process_id: int, *, shows_errors: bool) -> subp
     )
 
 
-def _run_here(job: dict[str, Any], place: Path, n: int, shows_progress: bool) -> None:
+def run_here(n: int, shows_progress: bool, job: dict[str, Any], place: Path) -> None:
+    """Run n processes of a job on this machine."""
     here = {"coordinator": f"127.0.0.1:{free_port()}", "cores": shares_of_cores(n)}
     file = place / "job.json"
     file.write_text(json.dumps({**job, **here}), encoding="utf-8")

@@ -52,7 +52,7 @@ class PlacedWorker:
             return Left(status, {str(path.relative_to(place)): path.read_bytes() for path in files})
 
 
-def run_on_ray(job: dict[str, Any], place: Path, cluster: Cluster) -> None:
+def run_on_ray(cluster: Cluster, job: dict[str, Any], place: Path) -> None:
     """Run the processes of a job on a Ray cluster; what they leave is written to ``place``.
 
     Raises

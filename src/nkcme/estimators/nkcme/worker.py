@@ -14,9 +14,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-#: The names of files beside that of a job.
-MODEL, HELD_OUT, FAILURE = "model", "held-out.parquet", "failure-{}.json"
-
 #: Seconds in which it becomes known which process is gone.
 _LOST_SECONDS = 8.0
 
@@ -31,6 +28,7 @@ def main(job_file: str, process_id: int) -> int:
     # From here on, because JAX counts the cores when it is imported.
     from nkcme.errors import NkcmeError
     from nkcme.estimators.nkcme.estimator import NKCME
+    from nkcme.estimators.nkcme.launching import HELD_OUT, MODEL
     from nkcme.training.processes import join
 
     watch = join(job["coordinator"], job["processes"], process_id)
@@ -56,6 +54,8 @@ def _fail(
     place: Path, process_id: int, kind: str, message: str, cause: Exception | None = None
 ) -> None:
     """Write why the process failed, and end it at once: it would wait for the others at its end."""
+    from nkcme.estimators.nkcme.launching import FAILURE
+
     content = {"kind": kind, "message": message, "cause": repr(cause)}
     (place / FAILURE.format(process_id)).write_text(json.dumps(content), encoding="utf-8")
     sys.stderr.flush()
