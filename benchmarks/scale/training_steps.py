@@ -86,7 +86,7 @@ def train_one(
 
 def train_together(folder: Path, n_processes: int, n_blocks: int) -> dict[str, Any]:
     """Train by some processes of one thread each."""
-    from nkcme.estimators.nkcme.worker_processes import free_port
+    from nkcme.estimators.nkcme.launching import free_port
 
     coordinator = f"127.0.0.1:{free_port()}"
     program = (

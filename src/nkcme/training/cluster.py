@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nkcme.errors import NkcmeError
-from nkcme.parameter_checks import need_whole
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,10 @@ class Cluster:
 
     def check(self) -> None:
         """Raise NkcmeError where the parameters do not fit together."""
-        need_whole("processes", self.processes)
+        if not isinstance(self.processes, int) or self.processes < 1:
+            raise NkcmeError(
+                f"processes must be a whole number, at least 1; got {self.processes!r}"
+            )
         if (self.coordinator is None) != (self.process_id is None):
             raise NkcmeError("give coordinator and process_id together, or neither of them")
         if self.coordinator is None or self.process_id is None:

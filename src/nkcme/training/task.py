@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 PyTree = Any
 
@@ -81,7 +82,9 @@ def apply_objective(
             lambda m: objective.loss(eqx.combine(m, still), batch, key)
         )(moving)
         if rows_axis is not None:
-            loss, gradient = jax.lax.pmean((loss, gradient), rows_axis)
+            # As one vector: a sum of each leaf would wait for the other devices as many times.
+            flat, unflatten = ravel_pytree((loss, gradient))
+            loss, gradient = unflatten(jax.lax.pmean(flat, rows_axis))
         change, opt_state = objective.optimizer_for(constant).update(gradient, opt_state, moving)
         return eqx.combine(optax.apply_updates(moving, change), still), opt_state, loss
 

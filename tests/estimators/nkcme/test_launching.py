@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nkcme import NKCME, Cluster, NkcmeError, ProcessLostError, TableError
-from nkcme.estimators.nkcme import launching, worker_processes
+from nkcme.estimators.nkcme import launching
 from nkcme.model_files import read_checkpoint
 from support.large_folder import SMALL, make, write_folder
 
@@ -33,7 +33,7 @@ def test_two_processes_fit_the_model_of_one_also_after_one_was_killed(
 ):
     # Processes compile into the cache of the tests.
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(jax.config.jax_compilation_cache_dir))
-    checkpoint, start = tmp_path / "state", worker_processes.start_worker
+    checkpoint, start = tmp_path / "state", launching.start_worker
     running: list[subprocess.Popen[bytes]] = []
 
     def start_and_kill(file, number, **options):
@@ -46,7 +46,7 @@ def test_two_processes_fit_the_model_of_one_also_after_one_was_killed(
         os.kill(processes[1].pid, signal.SIGKILL)
         return wait_for_all(processes)
 
-    wait_for_all = worker_processes.wait_for_all
+    wait_for_all = launching.wait_for_all
     monkeypatch.setattr(launching, "start_worker", start_and_kill)
     with monkeypatch.context() as patch:
         patch.setattr(launching, "wait_for_all", kill_soon)
@@ -64,8 +64,8 @@ def test_an_error_in_a_process_is_raised_as_it_is(tmp_path):
     place = tmp_path
     (place / "failure-1.json").write_text('{"kind": "TableError", "message": "a is no file"}')
     with pytest.raises(TableError, match="a is no file"):
-        worker_processes.raise_failure(place, [(0, 1), (1, 1)])
-    worker_processes.raise_failure(place, [(0, 0), (1, 0)])
+        launching.raise_failure(place, [(0, 1), (1, 1)])
+    launching.raise_failure(place, [(0, 0), (1, 0)])
 
 
 def test_clusters_that_make_no_sense_are_refused():
@@ -84,7 +84,5 @@ def test_clusters_that_make_no_sense_are_refused():
 
 def test_cores_are_shared_out():
     cores = sorted(os.sched_getaffinity(0))
-    assert (
-        sorted(c for share in worker_processes.shares_of_cores(2) for c in share)[-1] == cores[-1]
-    )
-    assert len(worker_processes.shares_of_cores(len(cores) + 1)) == len(cores) + 1
+    assert sorted(c for share in launching.shares_of_cores(2) for c in share)[-1] == cores[-1]
+    assert len(launching.shares_of_cores(len(cores) + 1)) == len(cores) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from nkcme.tables.stream_source import is_stream, parquet_of
 from nkcme.tables.survey import need_target
 from nkcme.training.cluster import Cluster
 from nkcme.training.compilation_clock import CompilationClock
+from nkcme.training.progress import wants_progress
 
 
 class FitsFromDisk(ConditionalEstimator):
@@ -154,11 +156,16 @@ class FitsFromDisk(ConditionalEstimator):
 
     def _fit_in_others(self, cluster: Cluster, folder: ParquetFolder, target: str) -> Self:
         """Fit in processes that this one starts, and take over what they learned."""
-        from nkcme.estimators.nkcme.launching import fit_in_processes
+        from nkcme.estimators.nkcme.launching import Runner, fit_in_processes, run_here
 
         start = time.perf_counter()
         model: Any = self
-        launched = fit_in_processes(model, folder.files, target, cluster)
+        run: Runner = partial(run_here, cluster.processes, wants_progress(model.verbose))
+        if cluster.ray is not None:
+            from nkcme.estimators.nkcme.ray_placement import run_on_ray
+
+            run = partial(run_on_ray, cluster)
+        launched = fit_in_processes(model, folder.files, target, cluster, run)
         learned = {k: v for k, v in vars(launched.model).items() if k.endswith("_")}
         for name in [n for n in vars(self) if n.endswith("_")]:
             delattr(self, name)

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nkcme
-from nkcme.estimators.nkcme.worker import HELD_OUT, MODEL
-from nkcme.estimators.nkcme.worker_processes import (
-    free_port,
-    raise_failure,
-    shares_of_cores,
-    start_worker,
-    wait_for_all,
-)
+from nkcme import errors
+from nkcme.errors import NkcmeError, ProcessLostError
 from nkcme.estimators.saving import as_json
 from nkcme.training.cluster import Cluster
-from nkcme.training.progress import wants_progress
 
 if TYPE_CHECKING:
     from nkcme.estimators.nkcme.estimator import NKCME
+
+#: The names of files that processes leave beside that of their job.
+MODEL, HELD_OUT, FAILURE = "model", "held-out.parquet", "failure-{}.json"
+
+#: Runs the processes of a job; what they leave is in a folder then.
+Runner = Callable[[dict[str, Any], Path], None]
+
+#: Seconds that processes have to end by themselves once one has failed.
+END_SECONDS = 20.0
+
+_POLL_SECONDS = 0.1
 
 
 class Launched(NamedTuple):
@@ -34,9 +42,9 @@ class Launched(NamedTuple):
 
 
 def fit_in_processes(
-    model: NKCME, files: Sequence[Path], target: str, cluster: Cluster
+    model: NKCME, files: Sequence[Path], target: str, cluster: Cluster, run: Runner
 ) -> Launched:
-    """Fit a model in other processes.
+    """Fit a model in other processes, which ``run`` starts.
 
     Raises
     ------
@@ -56,12 +64,7 @@ def fit_in_processes(
             "target": target,
             "processes": cluster.processes,
         }
-        if cluster.ray is None:
-            _run_here(job, place, cluster.processes, wants_progress(model.verbose))
-        else:
-            from nkcme.estimators.nkcme.ray_placement import run_on_ray
-
-            run_on_ray(job, place, cluster)
+        run(job, place)
         from pyarrow.parquet import read_table
 
         held_out = read_table(place / HELD_OUT) if (place / HELD_OUT).exists() else None
@@ -74,7 +77,39 @@ def _absolute(value: Any) -> Any:
     return os.path.abspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _run_here(job: dict[str, Any], place: Path, n: int, shows_progress: bool) -> None:
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port that nothing listens on."""
+    with socket.create_server((host, 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def shares_of_cores(n_processes: int) -> list[list[int]]:
+    """The cores of each process on this machine; empty where they cannot be chosen."""
+    if not hasattr(os, "sched_getaffinity"):
+        return []
+    cores = sorted(os.sched_getaffinity(0))
+    if n_processes > len(cores):
+        return [[cores[i % len(cores)]] for i in range(n_processes)]
+    return [cores[i::n_processes] for i in range(n_processes)]
+
+
+def start_worker(job_file: Path, process_id: int, *, shows_errors: bool) -> subprocess.Popen[bytes]:
+    """Start one process. It ends with this one, and does not get its Ctrl-C."""
+    root = str(Path(nkcme.__file__).parents[1])
+    known = os.environ.get("PYTHONPATH")
+    path = root if known is None else os.pathsep.join([root, known])
+    return subprocess.Popen(
+        [sys.executable, "-m", "nkcme.estimators.nkcme.worker", str(job_file), str(process_id)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=None if shows_errors else subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+    )
+
+
+def run_here(n: int, shows_progress: bool, job: dict[str, Any], place: Path) -> None:
+    """Run n processes of a job on this machine."""
     here = {"coordinator": f"127.0.0.1:{free_port()}", "cores": shares_of_cores(n)}
     file = place / "job.json"
     file.write_text(json.dumps({**job, **here}), encoding="utf-8")
@@ -86,3 +121,51 @@ def _run_here(job: dict[str, Any], place: Path, n: int, shows_progress: bool) ->
             process.kill()
             process.communicate()  # which closes its standard input, too
     raise_failure(place, statuses)
+
+
+def wait_for_all(running: Sequence[subprocess.Popen[bytes]]) -> list[tuple[int, int | None]]:
+    """The number and the exit status of each process, in the order in which they ended.
+
+    Once one has failed, the others have a few seconds to end; None is the status of those that do
+    not.
+    """
+    ended: dict[int, int] = {}
+    deadline = float("inf")
+    while len(ended) < len(running) and time.monotonic() < deadline:
+        for number, process in enumerate(running):
+            status = process.poll()
+            if number not in ended and status is not None:
+                ended[number] = status
+                if status:
+                    deadline = min(deadline, time.monotonic() + END_SECONDS)
+        time.sleep(_POLL_SECONDS)
+    late = [(number, None) for number in range(len(running)) if number not in ended]
+    return [*ended.items(), *late]
+
+
+def raise_failure(place: Path, statuses: Sequence[tuple[int, int | None]]) -> None:
+    """Raise for processes that failed: what `fit` raised in one of them, or that one died."""
+    failed = [(number, status) for number, status in statuses if status != 0]
+    if not failed:
+        return
+    for number, _ in statuses:
+        file = place / FAILURE.format(number)
+        if file.exists():
+            content = json.loads(file.read_text(encoding="utf-8"))
+            if content["kind"] != "lost":
+                raise _error_of(content)
+    # Of the first that ended, unless it ended because another one had.
+    own = [(i, s) for i, s in failed if not (place / FAILURE.format(i)).exists()] or failed
+    number, status = own[0]
+    how = "was lost" if status is None else f"ended with status {status}"
+    how = f"ended by signal {-status}" if status is not None and status < 0 else how
+    name = f"process {number}{', the coordinator,' if number == 0 else ''}"
+    raise ProcessLostError(
+        f"{name} of {len(statuses)} {how}, and the others with it; fit again with the same "
+        "checkpoint to continue"
+    )
+
+
+def _error_of(content: dict[str, str]) -> NkcmeError:
+    kind = getattr(errors, content["kind"], NkcmeError)
+    return kind(content["message"])

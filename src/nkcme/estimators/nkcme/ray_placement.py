@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nkcme.estimators.nkcme.worker_processes import (
+from nkcme.estimators.nkcme.launching import (
     END_SECONDS,
     free_port,
     raise_failure,
@@ -52,7 +52,7 @@ class PlacedWorker:
             return Left(status, {str(path.relative_to(place)): path.read_bytes() for path in files})
 
 
-def run_on_ray(job: dict[str, Any], place: Path, cluster: Cluster) -> None:
+def run_on_ray(cluster: Cluster, job: dict[str, Any], place: Path) -> None:
     """Run the processes of a job on a Ray cluster; what they leave is written to ``place``.
 
     Raises

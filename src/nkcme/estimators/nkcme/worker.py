@@ -14,9 +14,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-#: The names of files beside that of a job.
-MODEL, HELD_OUT, FAILURE = "model", "held-out.parquet", "failure-{}.json"
-
 #: Seconds in which it becomes known which process is gone.
 _LOST_SECONDS = 8.0
 
@@ -29,14 +26,15 @@ def main(job_file: str, process_id: int) -> int:
         os.sched_setaffinity(0, job["cores"][process_id])
     _end_with_parent()
     # From here on, because JAX counts the cores when it is imported.
-    import nkcme
     from nkcme.errors import NkcmeError
+    from nkcme.estimators.nkcme.estimator import NKCME
+    from nkcme.estimators.nkcme.launching import HELD_OUT, MODEL
     from nkcme.training.processes import join
 
     watch = join(job["coordinator"], job["processes"], process_id)
     try:
-        given = {k: nkcme.NKCME._parameter_from_file(k, v) for k, v in job["parameters"].items()}
-        model = nkcme.NKCME(**given).fit(job["files"], target=job["target"])
+        given = {k: NKCME._parameter_from_file(k, v) for k, v in job["parameters"].items()}
+        model = NKCME(**given).fit(job["files"], target=job["target"])
         if process_id == 0:
             model.save(place / MODEL)
             if model.held_out_rows_ is not None:
@@ -56,6 +54,8 @@ def _fail(
     place: Path, process_id: int, kind: str, message: str, cause: Exception | None = None
 ) -> None:
     """Write why the process failed, and end it at once: it would wait for the others at its end."""
+    from nkcme.estimators.nkcme.launching import FAILURE
+
     content = {"kind": kind, "message": message, "cause": repr(cause)}
     (place / FAILURE.format(process_id)).write_text(json.dumps(content), encoding="utf-8")
     sys.stderr.flush()
