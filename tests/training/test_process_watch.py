@@ -40,7 +40,8 @@ def watches(monkeypatch):
 
 
 def close(watch: ProcessWatch) -> None:
-    """Close the connections of a process, as its death does."""
+    """Close the connections of a process, as its death does, after which it sends nothing."""
+    watch._ended.set()
     for connection in watch._connections.values():
         connection.shutdown(2)
 
