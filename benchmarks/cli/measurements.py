@@ -74,7 +74,7 @@ def scale(
     ] = Path("/tmp"),
     out: Out = _OUT,
 ) -> None:
-    """Fit generated tables from disk, in memory and by several processes, and kill processes.
+    """Fit tables from disk, in memory and by several processes.
 
     A table of 100 million rows takes 8 GB of disk until it was fitted, and the whole command some
     hours. Appends to scale-DEVICE.jsonl.

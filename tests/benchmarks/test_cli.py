@@ -12,8 +12,8 @@ from support import fake_bench
 
 COMMANDS = [
     "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed", "rl-speed",
-    "runtime-speed", "start-speed", "fit-speed", "busy-speed", "scale", "table-sizes", "small-tables",
-    "log-transform", "constants", "risk", "figures",
+    "runtime-speed", "start-speed", "fit-speed", "busy-speed", "scale", "table-sizes",
+    "small-tables", "log-transform", "constants", "risk", "figures",
 ]  # fmt: skip
 
 
