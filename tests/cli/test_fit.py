@@ -142,7 +142,7 @@ def test_bad_tables_are_refused_and_nothing_is_written(case, tmp_path, refuse):
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("absent.csv", "does not exist"), ("t.ods", "extension"), ("", "is a directory")],
+    [("absent.csv", "does not exist"), ("t.ods", "extension"), ("", "has no .parquet file")],
 )
 def test_bad_table_paths_are_refused(name, why, tmp_path, refuse):
     line = refuse("fit", tmp_path / name, "--target", "price", "--out", tmp_path / "m")
