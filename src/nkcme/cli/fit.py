@@ -95,10 +95,11 @@ def fit_table(
     if not 0 <= test_size < 1:
         raise NkcmeError(f"the test size must be at least 0 and below 1; got {test_size:g}")
     out = Path(os.path.abspath(out))
-    checkpoint = checkpoint_of(out)
     writes = cluster is None or cluster.process_id in (None, 0)
     if writes:
         check_destination(out)
+    checkpoint = checkpoint_of(out)
+    if writes:
         _check_checkpoint(checkpoint, resume)
     chosen = PRESETS[preset] | parameters | {"random_state": seed}
     folder = folder_to_stream(table, cluster)
