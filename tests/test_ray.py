@@ -7,12 +7,14 @@ import os
 import threading
 
 import joblib
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 import ray
 from ray.cluster_utils import Cluster
 from ray.util.joblib import register_ray
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
@@ -21,24 +23,30 @@ from benchmarks.experiments.trials import run_trials
 from nkcme.errors import NkcmeError
 from nkcme.prediction.folder import Placement, predict_folder
 from nkcme.ray_tasks import run_on_ray
+from support import large_folder
 from support.prediction_folders import MODEL, OPTIONS, contents, rows, write_folder
 from support.trials import refuse, square_or_hang
 from support.waiting import wait_until
+
+#: Nodes of tests listen on the loopback interface alone. (Ray takes 127.0.0.1 for the machine's own
+#: address.)
+LOOPBACK = {"node_ip_address": "127.0.0.2"}
 
 
 @pytest.fixture(scope="module")
 def cluster():
     """A cluster of one node with one core; a test adds another."""
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # else a FutureWarning
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    ray.init(address=cluster.address, log_to_driver=False)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **LOOPBACK})
+    address = LOOPBACK["node_ip_address"]
+    ray.init(address=cluster.address, log_to_driver=False, _node_ip_address=address)
     yield cluster
     ray.shutdown()
     cluster.shutdown()
 
 
 def test_trials_survive_the_loss_of_a_node(cluster, tmp_path):
-    second = cluster.add_node(num_cpus=1)
+    second = cluster.add_node(num_cpus=1, **LOOPBACK)
     (tmp_path / "head").write_text(cluster.head_node.node_id)
     trials = {f"trial-{i}": (i, str(tmp_path)) for i in range(20)}
 
@@ -92,3 +100,14 @@ def test_a_grid_search_uses_the_cluster(cluster):
 def test_an_error_of_a_task_is_raised_as_it_is(cluster):
     with pytest.raises(NkcmeError, match=r"^number 3 is refused$"):
         list(run_on_ray(refuse, [3], cluster.address))
+
+
+def test_processes_of_a_fit_are_placed_on_a_cluster(cluster, tmp_path):
+    folder = large_folder.write_folder(tmp_path)
+    model = nkcme.NKCME(center="mean", random_state=0, recipe=large_folder.SMALL, verbose=False)
+    alone = clone(model).fit(folder, target="y")
+    second = cluster.add_node(num_cpus=1, **LOOPBACK)
+    placed = model.fit(folder, target="y", cluster=nkcme.Cluster(2, ray=cluster.address))
+    cluster.remove_node(second)
+    X = large_folder.make(50, 2)[0][["x", "k"]]
+    np.testing.assert_allclose(placed.predict(X), alone.predict(X), rtol=1e-3, atol=1e-3)

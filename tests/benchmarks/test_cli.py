@@ -14,9 +14,8 @@ COMMANDS = [
     "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed",
     "step-speed", "rl-speed",
     "runtime-speed", "start-speed", "fit-speed", "busy-speed", "scale-predict", "scale",
-    "table-sizes",
-    "small-tables",
-    "log-transform", "constants", "dependent-rows", "risk", "figures",
+    "table-sizes", "small-tables", "log-transform", "constants", "dependent-rows", "risk",
+    "figures",
 ]  # fmt: skip
 
 

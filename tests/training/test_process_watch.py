@@ -12,8 +12,8 @@ from nkcme.training.process_watch import ProcessWatch, watch_processes
 @pytest.fixture
 def watches(monkeypatch):
     """Three processes that watch each other, as threads of this one; none ends this process."""
-    monkeypatch.setattr(process_watch.os, "_exit", lambda status: None)
-    monkeypatch.setattr(process_watch, "_GRACE_SECONDS", 0.0)
+    # They have seconds to end themselves after a loss, and do so below.
+    monkeypatch.setattr(process_watch, "_GRACE_SECONDS", 60.0)
     port: Queue[int] = Queue()
     found: dict[int, ProcessWatch] = {}
 
@@ -40,7 +40,8 @@ def watches(monkeypatch):
 
 
 def close(watch: ProcessWatch) -> None:
-    """Close the connections of a process, as its death does."""
+    """Close the connections of a process, as its death does, after which it sends nothing."""
+    watch._ended.set()
     for connection in watch._connections.values():
         connection.shutdown(2)
 
