@@ -28,6 +28,12 @@ from support.prediction_folders import MODEL, OPTIONS, contents, rows, write_fol
 from support.trials import refuse, square_or_hang
 from support.waiting import wait_until
 
+#: Ray starts processes by a fork, of which JAX warns where it is imported.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 #: Nodes of tests listen on the loopback interface alone. (Ray takes 127.0.0.1 for the machine's own
 #: address.)
 LOOPBACK = {"node_ip_address": "127.0.0.2"}

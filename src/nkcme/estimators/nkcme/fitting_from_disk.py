@@ -95,6 +95,7 @@ class FitsFromDisk(ConditionalEstimator):
                 raise NkcmeError("cluster is for tables on disk; give target, or leave it out")
             del beside["y"], beside["sample_weight"]
             return super().fit(X, y, sample_weight, **beside)
+        self._check_parameters()
         if target is None:
             raise NkcmeError("a table on disk needs the name of the column to predict: give target")
         given = [name for name, value in beside.items() if value is not None]
@@ -103,7 +104,6 @@ class FitsFromDisk(ConditionalEstimator):
                 f"{given[0]} is for tables in memory; a table on disk has its target among its "
                 "columns, named by target, and rows of equal weight"
             )
-        self._check_parameters()
         need_unforked_process()
         if cluster is not None:
             cluster.check()
