@@ -49,6 +49,17 @@ def _networks(**values: Any) -> Change:
     return change
 
 
+def _marks(n: int) -> Change:
+    def change(recipe: Recipe) -> Recipe:
+        networks = tuple(
+            replace(one, stopping=replace(one.stopping, marks_per_doubling=n))
+            for one in recipe.location.networks
+        )
+        return replace(recipe, location=replace(recipe.location, networks=networks))
+
+    return change
+
+
 def _recipe(**values: Any) -> Change:
     return lambda recipe: replace(recipe, **values)
 
@@ -79,6 +90,12 @@ VARIANTS: dict[str, Change] = {
     "boosting.min_samples_leaf 15": _boosting(min_samples_leaf=15),
     "boosting.l2 0.1": _boosting(l2=0.1),
     "boosting.l2 10": _boosting(l2=10.0),
+    "boosting.max_bins 63": _boosting(max_bins=63),
+    "boosting.max_bins 127": _boosting(max_bins=127),
+    "networks.stopping.marks_per_doubling 2": _marks(2),
+    "boosting.max_bins 63, marks_per_doubling 2": lambda recipe: _marks(2)(
+        _boosting(max_bins=63)(recipe)
+    ),
     "location.hopeless_ratio 0": _location(hopeless_ratio=0.0),
     "location.hopeless_ratio 0.4": _location(hopeless_ratio=0.4),
     "n_folds 10": _recipe(n_folds=10),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nkcme.training.padding import eighth_larger, map_blocks, pad_to, padded_width, power_of_two
+from nkcme.training.padding import eighth_larger, pad_to, padded_width, power_of_two
 
 
 @given(st.integers(0, 10_000_000))
@@ -63,15 +63,3 @@ def test_tables_of_many_widths_share_few(n):
 
 def test_widths_are_few():
     assert {padded_width(n) for n in range(1, 65)} == {32, 64}
-
-
-@pytest.mark.parametrize("n", [0, 1, 64, 65, 1000, 8192, 9000])
-def test_blocks_of_rows_have_few_sizes_and_give_every_row(n):
-    x, sizes = np.arange(2.0 * n).reshape(n, 2), []
-
-    def double(block):
-        sizes.append(len(block))
-        return 2.0 * block
-
-    np.testing.assert_array_equal(map_blocks(double, x), 2.0 * x)
-    assert set(sizes) <= ({64} if n <= 64 else {512, 8192})

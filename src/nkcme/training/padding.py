@@ -6,8 +6,7 @@ of two calls of ``predict``) share a program when they are padded to the same si
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -70,25 +69,3 @@ def padded_width(n_columns: int) -> int:
     if n_columns > _MOST_COLUMNS:
         return eighth_larger(n_columns)
     return power_of_two(n_columns, least=_LEAST_COLUMNS)
-
-
-#: The numbers of rows of the blocks of `map_blocks`: for a few rows, for some, and for many.
-_FEW, _SOME, _MANY = 64, 512, 8192
-
-
-def map_blocks(f: Callable[[np.ndarray], Any], array: np.ndarray) -> np.ndarray:
-    """Return ``f(array)``, computed in blocks of rows that have few sizes.
-
-    Programs compiled for these sizes serve any number of rows. The last block is padded, with its
-    last row.
-    """
-    found: list[np.ndarray] = []
-    n_rows, first = len(array), 0
-    while first < n_rows or not found:
-        rest = n_rows - first
-        size = _FEW if n_rows <= _FEW else _SOME if rest < _MANY else _MANY
-        fill: Literal["zero", "last"] = "last" if rest else "zero"
-        values = np.asarray(f(pad_to(array[first : first + size], size, fill=fill)))
-        found.append(values[: min(rest, size)])
-        first += size
-    return found[0] if len(found) == 1 else np.concatenate(found)

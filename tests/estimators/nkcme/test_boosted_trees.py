@@ -31,16 +31,6 @@ def test_they_predict_what_lightgbm_predicts(leaves, n_trees):
     assert trees.predict(new[:0]).shape == (0,)
 
 
-def test_the_first_trees_predict_what_the_first_iterations_do():
-    model, trees = boosted(*table(), 40)
-    new, _ = table(500, seed=1)
-    for n in (1, 17, 40, 50):
-        first = trees.first(n)
-        assert len(first.roots) == min(n, 40)
-        expected = model.predict(new, num_iteration=n)
-        np.testing.assert_allclose(first.predict(new), expected, rtol=0, atol=1e-6)
-
-
 def test_arrays_of_earlier_versions_are_read():
     """They had 64 bits for each number."""
     _, trees = boosted(*table(), 40)

@@ -81,6 +81,25 @@ def test_weights_in_single_precision_are_not_negative():
     np.testing.assert_allclose(np.sum(weights, axis=1), 1.0, atol=1e-5)
 
 
+def test_weights_by_numpy_are_those_of_the_mixture():
+    eta = np.linspace(-3, 3, 100).astype(np.float32)
+    components, _ = on(eta, 4)
+    parameters = mixtures(3000)  # several blocks
+    outputs = np.asarray(outputs_for(components, *parameters))
+    members = jax.tree.map(lambda leaf: leaf[None], components).stacked()
+    weights = members.weights(outputs[None], eta)[0]
+    probabilities, means, stds = (p[:, :, None] for p in parameters)
+    edges = np.concatenate([[-np.inf], 0.5 * (eta[1:] + eta[:-1]), [np.inf]])
+    cdf = np.sum(probabilities * stats.norm(means, stds).cdf(edges), axis=1)
+    np.testing.assert_allclose(weights, np.diff(cdf), atol=2e-6)
+    between = members.mass_between(outputs[None], *np.broadcast_to([[-1.0], [np.inf]], (2, 3000)))
+    np.testing.assert_allclose(
+        between[0],
+        np.sum(probabilities * stats.norm(means, stds).sf(-1.0), axis=1)[:, 0],
+        rtol=1e-4,
+    )
+
+
 @double_precision
 def test_the_likelihood_is_that_of_the_mixture_with_a_uniform_share():
     components, atoms = on(UNEVEN, 4)

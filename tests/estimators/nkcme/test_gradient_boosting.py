@@ -11,7 +11,10 @@ from nkcme.estimators.nkcme.gradient_boosting import GradientBoosting, StagedTre
 from nkcme.estimators.nkcme.recipe import BoostingRecipe
 from support.nkcme_models import cross_fitted, encoded
 
-NO_TREES = BoostedTrees(0.0, np.arange(9), *[np.arange(9)] * 5, depth=0)
+
+def leaves(n):
+    """``n`` trees that are leaves."""
+    return BoostedTrees(0.0, np.arange(n), *[np.arange(n)] * 5, depth=0)
 
 
 def table(n=400, noise=1.0, seed=0):
@@ -84,7 +87,7 @@ def staged(folds, n_rows, member_predictions):
     """Members whose predictions after each stage are given, (n_stages, n_rows) each."""
     return [
         StagedTrees(
-            NO_TREES,
+            leaves,
             list(range(1, 1 + len(predicted))),
             [one[folds.held_out_rows(member)] for one in predicted],
         )

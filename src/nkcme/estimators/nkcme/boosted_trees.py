@@ -108,23 +108,6 @@ class BoostedTrees:
             depth=_depth(roots, left, right),
         )
 
-    def first(self, n_trees: int) -> BoostedTrees:
-        """The first trees only."""
-        if n_trees >= len(self.roots):
-            return self
-        roots, end = self.roots[:n_trees], self.roots[n_trees]
-        left, right = self.left[:end], self.right[:end]
-        return BoostedTrees(
-            baseline=self.baseline,
-            roots=roots,
-            feature=self.feature[:end],
-            threshold=self.threshold[:end],
-            left=left,
-            right=right,
-            value=self.value[:end],
-            depth=_depth(roots, left, right),
-        )
-
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Predictions (n,) at rows (n, p) of single precision; `tree_tables` has a faster way."""
         x, threshold = np.asarray(x, np.float32), self.single_threshold

@@ -29,6 +29,7 @@ from nkcme.distributions.spread_atoms import SpreadAtoms
 from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.tails import Tails
 from nkcme.distributions.transforms import transformed
+from nkcme.estimators.nkcme.background_fits import BackgroundFits
 from nkcme.estimators.nkcme.ensemble import Ensemble, EnsembleFit
 from nkcme.estimators.nkcme.fitted_model import member_spread
 from nkcme.estimators.nkcme.law import Law
@@ -130,6 +131,16 @@ def fit_law(
     4. The log odds of point masses on bounds are calibrated by logistic regression.
     5. What is usual among the training rows says later which rows are new.
     """
+    novelty = BackgroundFits(lambda rows: _novelty(fit, rows, recipe), [held_out], n_threads=1)
+    try:
+        law = _law(fit, held_out, recipe, always_map)
+        return replace(law, novelty=novelty.results()[0])
+    finally:
+        novelty.abandon()
+
+
+def _law(fit: EnsembleFit, held_out: Encoded | None, recipe: LawRecipe, always_map: bool) -> Law:
+    """The first four steps of `fit_law`."""
     predicted = _held_out(fit, held_out) if held_out is not None else _out_of_fold(fit)
     law = _best(predicted, Law(*fit.candidate.data.target), recipe)
     if always_map or held_out is None or _map_helps(predicted, law, recipe):
@@ -138,7 +149,7 @@ def fit_law(
         law = replace(law, calibration=_for_dependent(predicted, law))
     if law.support.reached:
         law = replace(law, support=_with_odds(predicted, law))
-    return replace(law, novelty=_novelty(fit, held_out, recipe))
+    return law
 
 
 def _held_out(fit: EnsembleFit, held_out: Encoded) -> Predicted:

@@ -14,15 +14,16 @@ from nkcme.forward_passes import softmax
 #: No standard deviation is larger than this many of its unit, by the logarithm: exp would overflow.
 MOST_LOG_RATIO = 5.0
 
-#: Values of CDFs that are computed together.
-_MOST_VALUES = 2**20
+#: Values of CDFs that are computed together: they stay in a core's cache, and are three times as
+#: fast as a million.
+_MOST_VALUES = 2**14
 
 #: Further from its mean, in standard deviations, a component is all on one side: the difference is
-#: less than the rounding of one.
-_FAR = 8.5
+#: less than the rounding of one in single precision.
+_FAR = 6.0
 
-#: Steps per standard deviation of the table of the normal CDF.
-_STEPS = 256
+#: Steps per standard deviation of the table of the normal CDF: interpolation is off by 1e-7.
+_STEPS = 512
 
 
 class StackedComponents(NamedTuple):
@@ -45,52 +46,42 @@ class StackedComponents(NamedTuple):
         edges = 0.5 * (atoms[1:] + atoms[:-1])
         probability, mean, std = self.mixture(outputs)
         n_members, n_rows = outputs.shape[:2]
-        below = np.zeros((n_members, n_rows, len(edges) + 2))
+        below = np.zeros((n_members, n_rows, len(edges) + 2), np.float32)
         below[..., -1] = 1.0
         values_per_row = max(1, n_members * mean.shape[-1] * len(edges))
         for rows in row_slices(n_rows, max(1, _MOST_VALUES // values_per_row)):
             z = (edges - mean[:, rows, :, None]) / std[:, rows, :, None]
-            below[:, rows, 1:-1] = (probability[:, rows, None] @ _cdf(z))[:, :, 0]
+            cdf = _cdf(z.astype(np.float32, copy=False))
+            below[:, rows, 1:-1] = (probability[:, rows, None] @ cdf)[:, :, 0]
         # Rounding may leave differences below zero.
         return np.maximum(below[..., 1:] - below[..., :-1], 0.0)
 
     def mass_between(self, outputs: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """The probability (k, n) between two edges (n,) in each row."""
         probability, mean, std = self.mixture(outputs)
-        upper, lower = (_cdf((edge[:, None] - mean) / std) for edge in (high, low))
+        upper, lower = (ndtr((edge[:, None] - mean) / std) for edge in (high, low))
         return np.sum(probability * (upper - lower), axis=-1)
 
 
 def _cdf(z: np.ndarray) -> np.ndarray:
-    """The normal CDF, to 1e-12.
+    """The normal CDF in single precision, to 3e-7; ``z`` is overwritten.
 
-    By Taylor's series around the nearest point of a table: of the many values that one row needs,
-    `ndtr` would take most of its time.
+    By linear interpolation in a table: of the many values that one row needs, `ndtr` would take
+    most of its time, and a compiled program longer to compile than all rows of a table.
     """
-    table = _cdf_table()
-    steps = np.minimum(np.maximum(z, -_FAR), _FAR) * _STEPS
-    nearest = np.rint(steps)
-    off = (steps - nearest).astype(np.float64)
-    place = nearest.astype(np.intp)
-    place += len(table[0]) // 2
-    cdf = table[-1].take(place)
-    for coefficient in table[-2::-1]:
-        cdf *= off
-        cdf += coefficient.take(place)
-    return cdf
+    values, slopes = _cdf_table()
+    z = np.clip(z, -_FAR, _FAR, out=z)
+    z += np.float32(_FAR)
+    z *= np.float32(_STEPS)
+    place = z.astype(np.int32)
+    z -= place
+    z *= slopes.take(place)
+    z += values.take(place)
+    return z
 
 
 @cache
-def _cdf_table() -> np.ndarray:
-    """The coefficients (4, n) of the normal CDF around the points of the table, in its steps."""
-    n = round(_FAR * _STEPS)
-    x = np.arange(-n, n + 1) / _STEPS
-    density = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
-    return np.stack(
-        [
-            ndtr(x),
-            density / _STEPS,
-            -x * density / (2.0 * _STEPS**2),
-            (x * x - 1.0) * density / (6.0 * _STEPS**3),
-        ]
-    )
+def _cdf_table() -> tuple[np.ndarray, np.ndarray]:
+    """The normal CDF at the points of the table, and how much it rises to the next one."""
+    cdf = ndtr(np.arange(round(2 * _FAR * _STEPS) + 1) / _STEPS - _FAR)
+    return cdf.astype(np.float32), np.diff(cdf, append=cdf[-1]).astype(np.float32)

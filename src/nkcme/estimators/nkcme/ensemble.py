@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax import Array
 
 from nkcme.atoms import Atoms
 from nkcme.distributions.blocks import map_rows
@@ -18,7 +17,7 @@ from nkcme.errors import NkcmeError
 from nkcme.estimators.base import TrainingInterrupted
 from nkcme.estimators.nkcme.atom_placement import between_learned, place_atoms
 from nkcme.estimators.nkcme.candidate import Candidate
-from nkcme.estimators.nkcme.components import Components
+from nkcme.estimators.nkcme.component_weights import StackedComponents
 from nkcme.estimators.nkcme.embedding_network import (
     NeuralEmbedding,
     Spec,
@@ -40,15 +39,14 @@ from nkcme.estimators.replica_training import (
 )
 from nkcme.estimators.training_data import Encoded
 from nkcme.forward_passes import StackedNetworks, softmax
-from nkcme.training.padding import map_blocks, padded_width
+from nkcme.training.padding import padded_width
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
     """Embeddings with the same atoms; the leaves have a leading axis of members.
 
-    Networks are evaluated by NumPy, which compiles nothing; only the weights from components, whose
-    distribution functions are many, by a compiled program.
+    They are evaluated by NumPy, which compiles nothing.
     """
 
     members: NeuralEmbedding
@@ -96,14 +94,15 @@ class Ensemble:
     def _of_outputs(self, outputs: np.ndarray) -> np.ndarray:
         """The weights (..., m) for outputs (..., k) of the networks."""
         if self.members.components is not None:
-            # Members have the same components before a network moves them.
-            first = jax.tree.map(
-                lambda leaf: leaf[0], (self.members.components, self.members.atoms)
-            )
-            flat = outputs.reshape(-1, outputs.shape[-1])
-            weights = map_blocks(partial(_component_weights, *first), flat)
+            flat = outputs.reshape(1, -1, outputs.shape[-1])
+            weights = self.components.weights(flat, self.atoms[:, 0])
             return weights.reshape(*outputs.shape[:-1], -1)
         return softmax(outputs) if self.members.network.head == "simplex" else outputs
+
+    @property
+    def components(self) -> StackedComponents:
+        """Those of the first member: before a network moves them, all members have the same."""
+        return jax.tree.map(lambda leaf: leaf[:1], self.members.components).stacked()
 
     def embedding(
         self, weights: np.ndarray, location: Any, scale: Any, reading: str, **law: Any
@@ -126,11 +125,6 @@ class Ensemble:
 
 #: Rows that all members predict together.
 _BLOCK_ROWS = 8192
-
-
-@jax.jit
-def _component_weights(components: Components, atoms: Atoms, outputs: Array) -> Array:
-    return components.weights(outputs, atoms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,8 +316,8 @@ def _mass_at(y: np.ndarray, ensemble: Ensemble, outputs: np.ndarray) -> np.ndarr
     atoms = ensemble.atoms[:, 0]
     edges = np.concatenate([[-np.inf], 0.5 * (atoms[1:] + atoms[:-1]), [np.inf]])
     nearest = np.searchsorted(edges[1:-1], y)
-    first = jax.tree.map(lambda leaf: leaf[:1], ensemble.members.components).stacked()
-    mass = first.mass_between(outputs, edges[nearest], edges[nearest + 1]).mean(axis=0)
+    masses = ensemble.components.mass_between(outputs, edges[nearest], edges[nearest + 1])
+    mass = masses.mean(axis=0)
     return (1.0 - _UNIFORM_SHARE) * mass + _UNIFORM_SHARE / len(atoms)
 
 

@@ -309,7 +309,8 @@ class NKCME(WithHiddenParameter, FitsFromDisk, WithTrainingDefaults, PredictingE
         if len(fits) == 1:
             return [TrainedModel(fits[0], learn(fits[0], held_out[0]))]
         jobs = zip(fits, held_out, strict=True)
-        laws = BackgroundFits(lambda job: learn(*job), jobs, available_cores()).results()
+        # Laws are many short calls: more threads than two wait for Python's lock, and for longer.
+        laws = BackgroundFits(lambda job: learn(*job), jobs, min(available_cores(), 2)).results()
         return [TrainedModel(*pair) for pair in zip(fits, laws, strict=True)]
 
     @property

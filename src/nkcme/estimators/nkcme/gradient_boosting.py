@@ -9,23 +9,25 @@ overfits, and one choice from all rows is nearly unbiased.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from nkcme.estimators.nkcme.background_fits import BackgroundFits
 from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.recipe import BoostingRecipe
 from nkcme.estimators.nkcme.stacking import Stack
+from nkcme.training.cores import available_cores
 
 
 class StagedTrees(NamedTuple):
     """A fitted member, and how it predicted held-out rows after each stage of training."""
 
-    trees: BoostedTrees
+    trees: Callable[[int], BoostedTrees]  # the first so many
     n_trees: list[int]  # (n_stages,)
     predicted: list[np.ndarray]  # (n_stages, n_held_out)
 
@@ -35,7 +37,7 @@ class StagedTrees(NamedTuple):
 
     def first(self, n_stages: int) -> BoostedTrees:
         """The trees of the first stages; all of them where they are fewer."""
-        return self.trees.first(self.n_trees[min(n_stages, self.n_stages) - 1])
+        return self.trees(self.n_trees[min(n_stages, self.n_stages) - 1])
 
     def predicted_after(self, n_stages: int) -> np.ndarray:
         """How they predict the held-out rows, (n_held_out,)."""
@@ -91,8 +93,11 @@ class GrowingTrees:
 
     def result(self) -> StagedTrees:
         """The trees so far."""
-        trees = BoostedTrees.of_text(self._booster.model_to_string())
-        return StagedTrees(trees, self._n_trees[1:], self._predicted[1:])
+
+        def first(n_trees: int) -> BoostedTrees:
+            return BoostedTrees.of_text(self._booster.model_to_string(num_iteration=n_trees))
+
+        return StagedTrees(first, self._n_trees[1:], self._predicted[1:])
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,7 @@ class GradientBoosting:
             "min_data_in_leaf": self.recipe.min_samples_leaf,
             "min_sum_hessian_in_leaf": 0.0,
             "lambda_l2": self.recipe.l2,
+            "max_bin": self.recipe.n_bins(self.n_rows),
             "feature_fraction_bynode": self.recipe.max_features,
             "use_missing": False,
             "seed": self.seed % 2**31,
@@ -166,7 +172,9 @@ def stop_members(
         return Stack.fit(bases, y, weight, folds.n_members, 0.0).error(folds.n_members)
 
     best = min(range(1, max(member.n_stages for member in members) + 1), key=error)
-    return [member.first(best) for member in members], out_of_fold(best)
+    # The text of large trees takes as long to write as they take to grow.
+    trees = BackgroundFits(lambda member: member.first(best), members, available_cores())
+    return trees.results(), out_of_fold(best)
 
 
 def _predict(booster: Any, x: np.ndarray, start: int) -> np.ndarray:

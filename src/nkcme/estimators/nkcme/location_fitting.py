@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from nkcme.errors import NkcmeError
@@ -116,7 +117,15 @@ def fit_location_models(
         fits = RegressorFits(list(regressors.values()), datasets, folds)
     else:
         fits = stream.start_fits(list(regressors.values()), datasets, folds)
-    others = _OtherBases(regressors, fits, datasets, folds, recipe, isinstance(center, str))
+    others = _OtherBases(
+        regressors,
+        fits,
+        datasets,
+        folds,
+        recipe,
+        may_leave_out=isinstance(center, str),
+        on_gpu=jax.default_backend() == "gpu",
+    )
     found: dict[str, list[tuple[Any, np.ndarray]]] = {}
     try:
         if with_networks:
@@ -155,6 +164,7 @@ class _OtherBases:
     folds: Sequence[Folds]
     recipe: LocationRecipe
     may_leave_out: bool  # whether trees that add nothing may be left out
+    on_gpu: bool  # whether networks train beside the trees, and not on their cores
 
     @cached_property
     def collected(self) -> dict[str, list[tuple[Any, np.ndarray]]]:
@@ -168,11 +178,17 @@ class _OtherBases:
 
     def errors(self, networks: Sequence[np.ndarray]) -> np.ndarray:
         """The error of the other bases on each data set, beside networks with these out-of-fold
-        predictions: that of the first trees where the rest of them need not be waited for."""
+        predictions: that of the first trees where the rest of them need not be waited for.
+
+        A GPU does not wait: while trees grow on the host it trains networks, which may show that no
+        more trees are needed.
+        """
         if not self.regressors:
             return np.full(len(self.datasets), np.inf)
-        if self.are_hopeless(networks):
+        are_hopeless = self.are_hopeless(networks)
+        if are_hopeless:
             self.fits.pause()
+        if self._first_trees and (are_hopeless or self.on_gpu):
             return np.array([self.stack_error(*one) for one in enumerate(self._first_trees)])
         fitted = self.collected.values()
         return np.array(

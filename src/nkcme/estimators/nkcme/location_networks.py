@@ -193,7 +193,7 @@ class _Fitting:
             self._batch,
             patience=1,
             marks=stopping.marks,
-            least_gain=stopping.least_gain,
+            least_gain=stopping.least_gain_of_mark,
             least_steps=stopping.least,
         )
         fan_in = np.full(len(members), self._n_in, np.float32)
