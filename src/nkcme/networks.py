@@ -102,13 +102,11 @@ def _padded_layers(sizes: Sequence[int], key: Array, fan_in: Array) -> list[eqx.
     They are drawn as Equinox draws them, but by `_hashed_uniform`, which compiles in no time.
     """
     shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
-    # One hash for all layers: a program of four is traced and compiled four times as long.
-    hashed = 2.0 * _hashed_uniform(key, sum(n_out * (n_in + 1) for n_out, n_in in shapes)) - 1.0
     layers: list[eqx.nn.Linear] = []
     first = 0
     for n_out, n_in in shapes:
         limit = 1 / math.sqrt(n_in) if layers else 1 / jnp.sqrt(fan_in)
-        drawn = limit * hashed[first : first + n_out * (n_in + 1)]
+        drawn = limit * (2.0 * _hashed_uniform(key, first, n_out * (n_in + 1)) - 1.0)
         first += n_out * (n_in + 1)
         matrix, bias = drawn[n_out:].reshape(n_out, n_in), drawn[:n_out]
         if not layers:
@@ -117,15 +115,15 @@ def _padded_layers(sizes: Sequence[int], key: Array, fan_in: Array) -> list[eqx.
     return layers
 
 
-def _hashed_uniform(key: Array, n: int) -> Array:
-    """``n`` numbers in [0, 1) that belong to a key.
+def _hashed_uniform(key: Array, first: int, n: int) -> Array:
+    """Numbers ``first`` to ``first + n`` of a sequence in [0, 1) that belongs to a key.
 
     Each is a hash (the finaliser of MurmurHash3) of its place and of the key. That is enough for
     initial weights, and JAX's generator takes a compiler longer than a whole initialisation.
     """
     words = jax.random.key_data(key).ravel()
-    hashed = jnp.arange(n, dtype=jnp.uint32) * jnp.uint32(0x9E3779B9)
-    for word in (words[-2], words[-1]):
+    hashed = jnp.arange(first, first + n, dtype=jnp.uint32) * jnp.uint32(0x9E3779B9)
+    for word in (words[-2], words[-1], jnp.uint32(n)):
         hashed = hashed ^ word
         for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
             hashed = (hashed ^ (hashed >> shift)) * jnp.uint32(factor)

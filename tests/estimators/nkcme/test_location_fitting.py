@@ -14,8 +14,13 @@ from nkcme.estimators.nkcme import location_fitting, location_regressors
 from nkcme.estimators.nkcme.extra_trees import ExtraTrees
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.gradient_boosting import GradientBoosting
-from nkcme.estimators.nkcme.location_fitting import check_center, stack_bases
-from nkcme.estimators.nkcme.recipe import DEFAULT, BoostingRecipe, ForestRecipe
+from nkcme.estimators.nkcme.location_fitting import _OtherBases, check_center, stack_bases
+from nkcme.estimators.nkcme.recipe import (
+    DEFAULT,
+    BoostingRecipe,
+    ForestRecipe,
+    LocationRecipe,
+)
 from nkcme.estimators.replica_training import Run
 from support.nkcme_models import cross_fitted, encoded, line, quick, small
 from support.tiny_estimators import small_recipe
@@ -201,3 +206,22 @@ def test_a_pause_changes_nothing_in_the_end(paused, rng):
     assert fits.first_trees(0).shape == (2, 80, 1)
     for (ours,), (theirs,) in zip(fits.collect(), known, strict=True):
         np.testing.assert_array_equal(ours[1], theirs[1])
+
+
+def test_on_a_gpu_networks_do_not_wait_for_trees(rng):
+    x = rng.normal(size=(80, 2))
+    data, folds = encoded(x, x[:, 0] + 0.1 * x[:, 1]), Folds.assign(80, 2, 2, 0)
+    recipe = replace(LocationRecipe(), boosting=BoostingRecipe(n_trees=40, first_trees=10))
+    regressors = {"base00": GradientBoosting(recipe.boosting, 80)}
+
+    def others(on_gpu):
+        fits = location_regressors.RegressorFits(list(regressors.values()), [data], [folds])
+        return _OtherBases(regressors, fits, [data], [folds], recipe, True, on_gpu)
+
+    networks = [np.zeros((2, 80, 1))]
+    waiting, first = others(on_gpu=False), others(on_gpu=True)
+    of_first_trees = first.stack_error(0, first.fits.first_trees(0))
+    assert first.errors(networks) == [of_first_trees]
+    assert waiting.errors(networks) != [of_first_trees]
+    (_, known), (_, ours) = (one.collected["base00"][0] for one in (waiting, first))
+    np.testing.assert_array_equal(ours, known)  # the same trees in the end

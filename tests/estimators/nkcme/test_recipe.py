@@ -98,6 +98,20 @@ def test_networks_are_scored_whenever_their_steps_have_doubled():
     assert StoppingRecipe(first=50, most=399).marks == (50, 100, 200)
 
 
+def test_two_scores_per_doubling_ask_for_the_same_gain():
+    """Marks are multiples of the first, and gains of both together are those of one."""
+    stopping = StoppingRecipe(first=100, most=800, least_gain=0.19, marks_per_doubling=2)
+    assert stopping.marks == (100, 200, 300, 400, 600, 800)
+    assert stopping.least_gain_of_mark == pytest.approx(0.1)
+    # Falling by a tenth per mark, 1.0 becomes 0.81 after two more: not below 0.8.
+    judged = stopping.judged(np.full(2, 1.0), np.full(2, 1 / 0.9), 400, np.array([0.8, 0.82]))
+    np.testing.assert_allclose(judged, [1 / 0.9, 1.0])
+
+
+def test_bins_grow_with_the_rows():
+    assert [DEFAULT.location.boosting.n_bins(n) for n in (20, 1000, 50_000)] == [63, 100, 255]
+
+
 def test_steps_are_in_hundreds_unless_fewer():
     assert StepRule(2000, 5000, 600, 6000)(7777) == 2400
     assert StepRule(30, 1, 30, 30)(500) == 30

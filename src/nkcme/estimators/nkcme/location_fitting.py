@@ -164,7 +164,7 @@ class _OtherBases:
     folds: Sequence[Folds]
     recipe: LocationRecipe
     may_leave_out: bool  # whether trees that add nothing may be left out
-    on_gpu: bool  # whether networks train beside the trees, and not on their cores
+    on_gpu: bool  # whether networks do not train on the cores that trees grow on
 
     @cached_property
     def collected(self) -> dict[str, list[tuple[Any, np.ndarray]]]:
@@ -180,15 +180,13 @@ class _OtherBases:
         """The error of the other bases on each data set, beside networks with these out-of-fold
         predictions: that of the first trees where the rest of them need not be waited for.
 
-        A GPU does not wait: while trees grow on the host it trains networks, which may show that no
-        more trees are needed.
+        On a GPU networks train to their end first: they take seconds, and may show that no more
+        trees are needed.
         """
         if not self.regressors:
             return np.full(len(self.datasets), np.inf)
-        are_hopeless = self.are_hopeless(networks)
-        if are_hopeless:
+        if self._first_trees and (self.on_gpu or self.are_hopeless(networks)):
             self.fits.pause()
-        if self._first_trees and (are_hopeless or self.on_gpu):
             return np.array([self.stack_error(*one) for one in enumerate(self._first_trees)])
         fitted = self.collected.values()
         return np.array(

@@ -250,6 +250,7 @@ class LocationRecipe(Constants):
             n_trees=100,
             learning_rate=0.05,
             most_leaves=8,
+            least_bins=255,
             min_samples_leaf=20,
             l2=0.0,
         ),

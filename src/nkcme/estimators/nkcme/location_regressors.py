@@ -127,9 +127,8 @@ class RegressorFits:
 
 def _background_threads(n_cores: int) -> int:
     """The threads that fit regressors. Of many cores two are left to compile and drive networks; of
-    few, none: networks wait for the regressors before they are first scored. More than eight hand
-    Python's lock to each other so often that they are slower."""
-    return min(max(n_cores - 2, min(n_cores, 2)), 8)
+    few, none: networks wait for the regressors before they are first scored."""
+    return max(n_cores - 2, min(n_cores, 2))
 
 
 class _Job:

@@ -152,6 +152,7 @@ def _boosting(recipe: TransformRecipe) -> BoostingRecipe:
         learning_rate=recipe.learning_rate,
         least_leaves=recipe.n_leaves,
         most_leaves=recipe.n_leaves,
+        least_bins=BoostingRecipe.most_bins,
         min_samples_leaf=20,
         l2=0.0,
         max_features=1.0,
