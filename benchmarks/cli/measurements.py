@@ -181,7 +181,8 @@ def fit_speed(
 
     Concrete beside NGBoost, the ring with our recipe and the paper's, 5,000 x 20 and 100,000 x 10
     rows, with an empty and a filled cache of compiled programs; and tables of shapes never seen
-    after another one was fitted; 1,500 rows twice in one process. Takes half an hour. Writes
+    after another one was fitted. Takes half an hour. Further cases: repeated, 1,500 rows twice in
+    one process; and folds, all folds of each UCI set together, for a GPU. Writes
     fit-speed-DEVICE.json.
     """
     from benchmarks.speed.fits import main

@@ -25,6 +25,7 @@ from benchmarks.provenance import device_name, write_result
 from nkcme import presets
 from nkcme.datasets import load_toy, load_uci
 from nkcme.datasets.uci import DATA_VARIABLE
+from nkcme.datasets.uci_sets import UCI
 from nkcme.errors import NkcmeError
 
 Table = tuple[np.ndarray, np.ndarray]
@@ -45,6 +46,18 @@ if len(sys.argv) > 3:
     again = NKCME(**json.loads(sys.argv[2]), random_state=1, verbose=False).fit(X, y)
     seconds["second_fit"] = again.fit_seconds_["total"]
 print(json.dumps(seconds))
+"""
+
+#: All folds of a UCI set in one call.
+_FOLDS_PROGRAM = """
+import json, sys
+from nkcme import NKCME
+from nkcme.datasets import load_uci
+table = load_uci(sys.argv[1])
+rows = [table.fold(k)[0] for k in range(table.n_folds)]
+folds = [(table.X[own], table.y[own]) for own in rows]
+models = NKCME(verbose=False).fit_many(folds, random_states=list(range(len(folds))))
+print(json.dumps({"folds": len(folds), **models[0].fit_seconds_}))
 """
 
 #: The peer that the fit of Concrete is compared with.
@@ -117,6 +130,20 @@ def repeated(repeats: int) -> dict[str, Any]:
     return median_seconds(found)
 
 
+def folds(repeats: int) -> dict[str, Any]:
+    """All published folds of each UCI set, fitted together in a new process; the sets share a cache
+    of compiled programs, which the first one fills."""
+    if not os.environ.get(DATA_VARIABLE):
+        raise NkcmeError(f"the case folds needs the UCI sets in the directory of {DATA_VARIABLE}")
+    found = {}
+    with tempfile.TemporaryDirectory() as cache:
+        for name in UCI:
+            if name != "year":
+                found[name] = _last_json(_FOLDS_PROGRAM, [name], cache)
+                print(name, found[name], flush=True)
+    return found
+
+
 CASES: dict[str, Callable[[int], dict[str, Any]]] = {
     "concrete": concrete,
     "ring": ring,
@@ -124,6 +151,7 @@ CASES: dict[str, Callable[[int], dict[str, Any]]] = {
     "large": large,
     "unseen": unseen,
     "repeated": repeated,
+    "folds": folds,
 }
 
 
@@ -163,6 +191,14 @@ def fit_seconds(
 ) -> Seconds:
     """``fit_seconds_`` of a fit in a new process, which has this cache of compiled programs;
     ``twice`` adds a prediction and a second fit."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "table.npz")
+        np.savez(file, X=table[0], y=table[1])
+        return _last_json(_PROGRAM, [str(file), json.dumps(parameters), *["twice"] * twice], cache)
+
+
+def _last_json(program: str, arguments: Sequence[str], cache: str) -> dict[str, Any]:
+    """The JSON that a program prints last, in a new process with this cache."""
     # A cache that the user has configured for JAX, or disabled, must not count.
     environment = {k: v for k, v in os.environ.items() if "COMPILATION_CACHE" not in k}
     environment |= {
@@ -171,15 +207,8 @@ def fit_seconds(
             [str(Path(nkcme.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         ),
     }
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "table.npz")
-        np.savez(file, X=table[0], y=table[1])
-        done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, str(file), json.dumps(parameters), *["twice"] * twice],
-            capture_output=True,
-            text=True,
-            env=environment,
-        )
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise RuntimeError(f"a fit failed: {done.stderr[-500:]}")
     return json.loads(done.stdout.splitlines()[-1])

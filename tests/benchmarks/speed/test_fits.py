@@ -67,3 +67,19 @@ def test_a_fit_in_a_new_process_says_how_long_it_took(tmp_path):
 def test_a_fit_that_fails_is_an_error(tmp_path):
     with pytest.raises(RuntimeError, match="kernel must be one of"):
         fits.fit_seconds(fits.generated(60, 3), {"kernel": "cubic"}, str(tmp_path))
+
+
+def test_all_folds_of_each_uci_set_are_fitted_together(fake_fits, tmp_path, monkeypatch):
+    with pytest.raises(NkcmeError, match="needs the UCI sets"):
+        fits.main(["folds"], 1, tmp_path)
+    asked = []
+
+    def last_json(program, arguments, cache):
+        asked.append((program, *arguments))
+        return {"folds": 20, "total": 9.0, "compilation": 1.0}
+
+    monkeypatch.setenv(fits.DATA_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(fits, "_last_json", last_json)
+    assert fits.folds(1)["protein"]["total"] == 9.0
+    assert len(asked) == 7
+    assert all("fit_many" in program for program, _ in asked)
