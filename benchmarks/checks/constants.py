@@ -90,12 +90,10 @@ VARIANTS: dict[str, Change] = {
     "boosting.min_samples_leaf 15": _boosting(min_samples_leaf=15),
     "boosting.l2 0.1": _boosting(l2=0.1),
     "boosting.l2 10": _boosting(l2=10.0),
-    "boosting.max_bins 63": _boosting(max_bins=63),
-    "boosting.max_bins 127": _boosting(max_bins=127),
-    "networks.stopping.marks_per_doubling 2": _marks(2),
-    "boosting.max_bins 63, marks_per_doubling 2": lambda recipe: _marks(2)(
-        _boosting(max_bins=63)(recipe)
-    ),
+    "boosting.least_bins 255": _boosting(least_bins=255),
+    "boosting.most_bins 63": _boosting(most_bins=63),
+    "boosting.most_bins 127": _boosting(least_bins=127, most_bins=127),
+    "networks.stopping.marks_per_doubling 1": _marks(1),
     "location.hopeless_ratio 0": _location(hopeless_ratio=0.0),
     "location.hopeless_ratio 0.4": _location(hopeless_ratio=0.4),
     "n_folds 10": _recipe(n_folds=10),
