@@ -16,6 +16,7 @@ from nkcme import metrics
 from nkcme.distributions import blocks
 from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError, TableError
+from nkcme.short_repr import shapes_in_repr
 from nkcme.tables.target import as_target
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ NOMINAL = 0.9
 _LEVELS = ((1 - NOMINAL) / 2, 0.5, (1 + NOMINAL) / 2)
 
 
+@shapes_in_repr
 @dataclass(frozen=True)
 class Evaluation:
     """The predictions of a model for each row, beside the observed ``y``; arrays (n_rows,).
