@@ -205,6 +205,15 @@ def native(table: Table) -> Any:
     return table if isinstance(table, np.ndarray) else table.to_native()
 
 
+def used_columns(model: Any, X: Any) -> Any:
+    """X without the columns that a model does not use, such as keys, where columns have names."""
+    table = as_table(X)
+    unused = set(getattr(getattr(model, "encoder_", None), "unused_names", ()))
+    if isinstance(table, np.ndarray) or not unused:
+        return X
+    return native(table[:, [name for name in table.columns if name not in unused]])
+
+
 # --- scorers for scikit-learn's model selection: higher is better ---------------------------------
 
 
