@@ -18,7 +18,6 @@ from support.playwright_browser import browser, opened
 from support.tiny_estimators import TINY_RECIPE
 from support.waiting import wait_until
 
-
 #: The days of the table; the explorer begins at the middle one.
 DAYS = pd.date_range("2023-01-01", periods=200)
 MIDDLE = "2023-04-11"
