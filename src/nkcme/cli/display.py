@@ -232,7 +232,7 @@ def show_data_sets(described: list[dict[str, Any]]) -> None:
 
 def show_training(result: dict[str, Any], imports: Sequence[str]) -> None:
     """What was trained, the returns at the end of training, and the files written; ``imports`` are
-    the modules that the command was told to import."""
+    the modules that the command imported."""
     out = console()
     n, late = len(result["seeds"]), result["last_fifth"]
     out.print(
