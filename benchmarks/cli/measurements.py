@@ -331,6 +331,9 @@ def dependent_rows(
     ignored: Annotated[
         bool, typer.Option("--ignored", help="Fit as if rows were independent.")
     ] = False,
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Another recipe.", show_default="the default")
+    ] = None,
     out: Out = _OUT,
 ) -> None:
     """Score fits with groups or times on new rows.
@@ -340,7 +343,7 @@ def dependent_rows(
     """
     from benchmarks.checks.dependent_rows import main
 
-    main([name for name in designs.split(",") if name], seeds, ignored, out)
+    main([name for name in designs.split(",") if name], seeds, ignored, variant, out)
 
 
 def constants(

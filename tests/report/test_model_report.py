@@ -232,7 +232,9 @@ def test_drivers_are_drawn_in_the_order_of_their_importance(tmp_path):
 
 def test_unused_columns_are_left_out_and_missing_values_named(tmp_path):
     n = 70
-    X = pd.DataFrame({"key": [f"secret{i}" for i in range(n)], "x": np.arange(n) % 9.0, "floor": 1.0})
+    X = pd.DataFrame(
+        {"key": [f"secret{i}" for i in range(n)], "x": np.arange(n) % 9.0, "floor": 1.0}
+    )
     X.loc[::2, "floor"] = np.nan
     write_report(KernelCME().fit(X, X["x"]), X, X["x"], tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text("utf-8")

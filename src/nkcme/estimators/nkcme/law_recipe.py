@@ -114,6 +114,12 @@ class LawRecipe(Constants):
         NOTHING,
     )
     least_rows_by_time: int = constant(200, "Rows from which these are held out.", NOTHING)
+    folds_by_time: str = constant(
+        "blocks",
+        'Of the rows before those: blocks of time, or "random", as if they were independent: '
+        "the rows held out show the error either way.",
+        NOTHING,
+    )
     prior_shares: tuple[float, ...] = constant(
         (0.0001, 0.001, 0.003, 0.01, 0.03),
         "Candidates for the share of the average prediction in each; the best is used.",
