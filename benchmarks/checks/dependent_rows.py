@@ -38,6 +38,7 @@ _RECIPE = Recipe()
 VARIANTS = {
     None: _RECIPE,
     "random-folds": replace(_RECIPE, law=replace(_RECIPE.law, folds_by_time="random")),
+    "block-folds": replace(_RECIPE, law=replace(_RECIPE.law, folds_by_time="blocks")),
     "many-folds": replace(_RECIPE, n_folds=12),
 }
 
