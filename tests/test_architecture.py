@@ -23,7 +23,7 @@ FLOORS = [
     {"training", "calibration", "tables", "model_files"},
     {"distributions", "objectives", "metrics"},
     {"networks", "forward_passes", "atoms", "kernels"},
-    {"errors", "_version", "parameter_checks", "forking", "number_text", "ray_tasks"},
+    {"errors", "_version", "parameter_checks", "forking", "number_text", "short_repr", "ray_tasks"},
 ]
 
 #: Libraries that one module each may know.

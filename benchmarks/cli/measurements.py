@@ -28,6 +28,7 @@ def add_to(app: typer.Typer) -> None:
         ("step-speed", step_speed, "step-speed --repeats 3"),
         ("rl-speed", rl_speed, "rl-speed --whole"),
         ("runtime-speed", runtime_speed, "runtime-speed --rows 100000"),
+        ("explorer-speed", explorer_speed, "explorer-speed --moves 200"),
         ("start-speed", start_speed, "start-speed --before ../nkcme-before"),
         ("fit-speed", fit_speed, "fit-speed --cases concrete,unseen"),
         ("busy-speed", busy_speed, "busy-speed --rows 5000"),
@@ -37,9 +38,11 @@ def add_to(app: typer.Typer) -> None:
         ("small-tables", small_tables, "small-tables --folds 6"),
         ("log-transform", log_transform, "log-transform --sets wage"),
         ("constants", constants, "constants --sets wage,airfoil"),
+        ("messy-table", messy_table, "messy-table --seeds 1"),
         ("dependent-rows", dependent_rows, "dependent-rows --designs patients --seeds 2"),
         ("risk", risk, "risk"),
         ("figures", figures, "figures"),
+        ("pictures", pictures, "pictures"),
     ):
         app.command(name, epilog=f"Example: python -m benchmarks {example}")(command)
 
@@ -147,6 +150,20 @@ def rl_speed(
     from benchmarks.speed.agents import main
 
     main(repeats, plain_steps, our_steps, whole, out)
+
+
+def explorer_speed(
+    moves: Annotated[int, typer.Option(metavar="N", min=50, help="Timed moves of sliders.")] = 100,
+    out: Out = _OUT,
+) -> None:
+    """Measure how soon the explorer follows a slider.
+
+    In a headless Chromium, which must be installed, on the cores of the server. Takes half a
+    minute. Writes explorer-speed-DEVICE.json.
+    """
+    from benchmarks.speed.explorer import main
+
+    main(moves, out)
 
 
 def start_speed(
@@ -293,6 +310,20 @@ def log_transform(
     main(tables, [name for name in sets.split(",") if name], most_rows, simulations, out)
 
 
+def messy_table(
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Tables that are generated.")] = 3,
+    out: Out = _OUT,
+) -> None:
+    """Compare a table as people have it with the cleaned one.
+
+    Apartments as CSV, Excel and Parquet, fitted on the command line. Takes two minutes. Writes
+    messy-table-DEVICE.json.
+    """
+    from benchmarks.checks.messy_table import main
+
+    main(seeds, out)
+
+
 def dependent_rows(
     designs: Annotated[
         str, typer.Option(metavar="NAMES", help="Only these designs.", show_default="all")
@@ -301,6 +332,9 @@ def dependent_rows(
     ignored: Annotated[
         bool, typer.Option("--ignored", help="Fit as if rows were independent.")
     ] = False,
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Another recipe.", show_default="the default")
+    ] = None,
     out: Out = _OUT,
 ) -> None:
     """Score fits with groups or times on new rows.
@@ -310,7 +344,7 @@ def dependent_rows(
     """
     from benchmarks.checks.dependent_rows import main
 
-    main([name for name in designs.split(",") if name], seeds, ignored, out)
+    main([name for name in designs.split(",") if name], seeds, ignored, variant, out)
 
 
 def constants(
@@ -358,5 +392,16 @@ def figures(images: Images = _IMAGES) -> None:
     Trains small models. Draws readme.png and idea.png.
     """
     from benchmarks.illustrations.overview import main
+
+    main(images)
+
+
+def pictures(images: Images = _IMAGES) -> None:
+    """Take pictures of the explorer and of a report.
+
+    In a headless Chromium, which must be installed. Writes explorer.png, explorer-narrow.png,
+    report.png and report-narrow.png.
+    """
+    from benchmarks.illustrations.explorer import main
 
     main(images)

@@ -16,6 +16,7 @@ from nkcme import metrics
 from nkcme.distributions import blocks
 from nkcme.distributions.base import Distribution
 from nkcme.errors import NkcmeError, TableError
+from nkcme.short_repr import shapes_in_repr
 from nkcme.tables.target import as_target
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ NOMINAL = 0.9
 _LEVELS = ((1 - NOMINAL) / 2, 0.5, (1 + NOMINAL) / 2)
 
 
+@shapes_in_repr
 @dataclass(frozen=True)
 class Evaluation:
     """The predictions of a model for each row, beside the observed ``y``; arrays (n_rows,).
@@ -201,6 +203,15 @@ def as_table(X: Any) -> Table:
 def native(table: Table) -> Any:
     """The table as the frame or array that the user passed."""
     return table if isinstance(table, np.ndarray) else table.to_native()
+
+
+def used_columns(model: Any, X: Any) -> Any:
+    """X without the columns that a model does not use, such as keys, where columns have names."""
+    table = as_table(X)
+    unused = set(getattr(getattr(model, "encoder_", None), "unused_names", ()))
+    if isinstance(table, np.ndarray) or not unused:
+        return X
+    return native(table[:, [name for name in table.columns if name not in unused]])
 
 
 # --- scorers for scikit-learn's model selection: higher is better ---------------------------------

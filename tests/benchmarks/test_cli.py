@@ -13,9 +13,9 @@ from support import fake_bench
 COMMANDS = [
     "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed",
     "step-speed", "rl-speed",
-    "runtime-speed", "start-speed", "fit-speed", "busy-speed", "scale-predict", "scale",
-    "table-sizes", "small-tables", "log-transform", "constants", "dependent-rows", "risk",
-    "figures",
+    "runtime-speed", "explorer-speed", "start-speed", "fit-speed", "busy-speed", "scale-predict",
+    "scale", "table-sizes", "small-tables", "log-transform", "constants", "messy-table",
+    "dependent-rows", "risk", "figures", "pictures",
 ]  # fmt: skip
 
 

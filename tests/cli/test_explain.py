@@ -6,6 +6,8 @@ import socket
 import pandas as pd
 import pytest
 
+from nkcme.datasets import load_apartments
+
 
 def test_importance_as_a_table_and_as_json(call, model, table):
     out, _ = call("explain", model, table, "--quantiles", "0.1,0.9", "--repeats", 2)
@@ -18,6 +20,17 @@ def test_importance_as_a_table_and_as_json(call, model, table):
     assert found["rows"] == 60
     again, _ = call("explain", model, table, "--repeats", 2, "--json")
     assert again == out
+
+
+def test_unused_columns_are_left_out(call, tmp_path):
+    frame = load_apartments(120).messy[["id", "area", "age", "price"]]
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    quick = ("--estimator", "KernelCME", "--target", "price", "--out", tmp_path / "m")
+    call("fit", tmp_path / "t.csv", *quick)
+    for more in (("--repeats", 1), ("--row", 2)):
+        out, _ = call("explain", tmp_path / "m", tmp_path / "t.csv", *more)
+        assert "area" in out
+        assert "id" not in [line.split()[0] for line in out.splitlines() if line.strip()]
 
 
 @pytest.fixture

@@ -83,7 +83,8 @@ def test_a_registered_name_of_an_imported_module(call, refuse):
 
 
 def test_a_function_that_wraps(call, refuse):
-    call("rl", "train", "my_walks:wrapped", *TRAIN)
+    printed = call("rl", "train", "my_walks:wrapped", *TRAIN)[0]
+    assert printed.splitlines()[-1].endswith("/a --import my_walks")  # what to do next
     result = rl.load("a")
     assert (result.env_name, result.env_by_name) == ("my_walks:wrapped", True)
     assert result.observations.n_states == 4

@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nkcme import KernelCME
 from nkcme.datasets import load_apartments
+from nkcme.evaluation import evaluate
 from nkcme.tables.encoding import TableEncoder
 from nkcme.tables.files import read_table
 from nkcme.tables.table_summary import TableSummary
@@ -67,6 +69,19 @@ def test_the_messy_table_is_read_as_the_clean_one_from_every_file(name, write, t
         else []
     )
     assert summary["area"].missing == np.isnan(apartments.X["area"]).sum()
+
+
+def test_a_model_of_the_messy_file_scores_as_one_of_the_clean_table(tmp_path):
+    apartments, clean = load_apartments(400), load_apartments(400).X
+    write_csv(apartments.messy[:300], tmp_path / "train.csv")
+    write_csv(apartments.messy[300:], tmp_path / "test.csv")
+    X, y = split_target(read_table(tmp_path / "train.csv"), "price")
+    model = KernelCME().fit(X, y)
+    new = read_table(tmp_path / "test.csv", like=model.encoder_, target="price")
+    found = evaluate(model, *split_target(new, "price"))
+    expected = KernelCME().fit(clean[:300], apartments.price[:300])
+    known = evaluate(expected, clean[300:], apartments.price[300:])
+    assert found["crps"] == pytest.approx(known["crps"], rel=0.02)
 
 
 def test_one_row_of_a_new_file_is_read_with_the_marks_of_training(tmp_path):

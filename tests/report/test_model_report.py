@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nkcme import NKCME, NkcmeError, metrics, presets
+from nkcme import NKCME, KernelCME, NkcmeError, metrics, presets
 from nkcme.distributions.embedding import Embedding
 from nkcme.distributions.sample import SampleDistribution
 from nkcme.number_text import written
@@ -228,6 +228,20 @@ def test_drivers_are_drawn_in_the_order_of_their_importance(tmp_path):
     assert whole.data[0].x[0] == pytest.approx(0.0, abs=1e-9)
     np.testing.assert_allclose(np.abs([spread.data[0].x, tails.data[0].x]), 0.0, atol=1e-9)
     assert centre.data[0].x[1] > 50
+
+
+def test_unused_columns_are_left_out_and_missing_values_named(tmp_path):
+    n = 70
+    X = pd.DataFrame(
+        {"key": [f"secret{i}" for i in range(n)], "x": np.arange(n) % 9.0, "floor": 1.0}
+    )
+    X.loc[::2, "floor"] = np.nan
+    write_report(KernelCME().fit(X, X["x"]), X, X["x"], tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text("utf-8")
+    assert "secret" not in text
+    assert "2 features" in text
+    assert "floor = missing" in text
+    assert "= nan" not in text
 
 
 def test_few_rows_and_tables_without_numeric_columns(tmp_path):

@@ -18,12 +18,17 @@ from support.playwright_browser import browser, opened
 from support.tiny_estimators import TINY_RECIPE
 from support.waiting import wait_until
 
+#: The days of the table; the explorer begins at the middle one.
+DAYS = pd.date_range("2023-01-01", periods=200)
+MIDDLE = "2023-04-11"
+
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
     folder = tmp_path_factory.mktemp("explorer")
     table = make_table(200)
     table["price"] = 1000 * (300 + 40 * table["price"])
+    table["day"] = DAYS.astype(str)
     table.to_csv(folder / "houses.csv", index=False)
     X = table.drop(columns="price")
     model = NKCME(recipe=TINY_RECIPE, hidden=(8,), n_atoms=20, random_state=0)
@@ -65,7 +70,7 @@ def settled(page):
 
 
 def dist_of(paths, **row):
-    return runtime.load(paths[0]).predict_dist([row])
+    return runtime.load(paths[0]).predict_dist([{"day": MIDDLE} | row])
 
 
 def test_a_slider_is_moved_and_the_numbers_are_those_of_python(url, paths, started):
@@ -83,6 +88,31 @@ def test_a_slider_is_moved_and_the_numbers_are_those_of_python(url, paths, start
             assert value(page, f"q{level}") == written(dist.ppf(level)[0])
         assert value(page, "event") == f"{100 * dist.sf(310_000)[0]:.1f} %"
         assert "P(price > 310,000)" in page.locator("#numbers").text_content()
+
+
+def test_a_date_has_a_slider_and_a_field(url, paths, started):
+    with opened(started, url) as page:
+        settled(page)
+        kept = page.get_by_label("colour", exact=True).input_value()
+        sold = page.get_by_label("sold", exact=True).input_value() == "yes"
+        slider = page.get_by_label("day", exact=True)
+        field = page.get_by_label("day, as a date", exact=True)
+        assert field.input_value() == MIDDLE
+        slider.press("ArrowRight")
+        settled(page)
+        assert field.input_value() == "2023-04-12"
+        slider.press("End")
+        settled(page)
+        assert field.input_value() == str(DAYS[-1].date())
+        field.fill("2023-02-03")
+        settled(page)
+        assert int(slider.input_value()) == (pd.Timestamp("2023-02-03") - pd.Timestamp(0)).days
+        dist = dist_of(paths, x=page_x(page), colour=kept, sold=sold, day="2023-02-03")
+        assert value(page, "mean") == written(dist.mean()[0])
+
+
+def page_x(page):
+    return float(page.get_by_label("x, as a number", exact=True).input_value())
 
 
 def test_two_scenarios_are_compared(url, paths, started):
@@ -125,7 +155,8 @@ def test_the_keyboard_and_a_narrow_page_are_enough(url, paths, started):
         page.locator('button[data-load="0"]').press("Enter")
         settled(page)
         row = table.iloc[7]
-        dist = dist_of(paths, x=row["x"], colour=row["colour"], sold=bool(row["sold"]))
+        own = row[["x", "colour", "day"]].to_dict()
+        dist = dist_of(paths, sold=bool(row["sold"]), **own)
         assert value(page, "mean") == written(dist.mean()[0])
         assert page.locator("#nearest-0 td").first.text_content() == "8"
         assert page.locator("#nearest-0 td").nth(2).text_content() == written(row["price"], 6)

@@ -64,6 +64,44 @@ def test_numbers_in_text_get_sliders_and_yes_and_no_a_menu(tmp_path):
     np.testing.assert_array_equal(explored.encoded, model._encode(table))
 
 
+def test_dates_and_times_get_sliders_and_columns_without_use_no_control(tmp_path):
+    """Dates of every type become ISO text, with which a control, a row and a question agree."""
+    n = 60
+    days = pd.date_range("2023-12-30", periods=n, freq="D")
+    table = pd.DataFrame(
+        {
+            "key": [f"k{i}" for i in range(n)],
+            "day": days,
+            "written": days.strftime("%d.%m.%Y"),
+            "at": days + pd.Timedelta(hours=12, minutes=30),
+            "clock": [f"{i % 24}:{i:02d}" for i in range(n)],
+            "x": np.arange(n) % 7.0,
+        }
+    )
+    table.loc[3, "day"] = pd.NaT
+    KernelCME(columns={"written": "date"}).fit(table, np.arange(1.0 * n)).save(tmp_path / "m")
+    model = runtime.load(tmp_path / "m")
+    columns = [table[name].astype(object).tolist() for name in table]
+    explored = ExploredTable(model, list(table), columns)
+    day, written, at, clock, _ = explored.inputs
+    kinds = [one["kind"] for one in explored.inputs]
+    assert kinds == ["date"] * 3 + ["time", "number"]
+    first = (pd.Timestamp("2023-12-30") - pd.Timestamp(0)).days
+    assert (day["min"], day["max"]) == (written["min"], written["max"]) == (first, first + n - 1)
+    assert (day["with_clock"], at["with_clock"]) == (False, True)
+    assert (clock["min"], clock["max"]) == (0, 23 * 60 + 47)
+    assert written["typical"] == "2024-01-29"
+    row = explored.described_row(1)["values"]
+    assert row == ["2023-12-31", "2023-12-31", "2023-12-31T12:30", "01:01", 1.0]
+    assert explored.described_row(3)["values"][0] is None
+    np.testing.assert_array_equal(explored.encoded, model._encode(table))
+    exploration = Exploration(model, explored, "dates")
+    json.dumps(exploration.start)
+    late = [*row[:1], "2025-01-01", *row[2:]]
+    (found,) = asked(exploration, late)["scenarios"]
+    assert found["outside"] == ["written"]
+
+
 def test_answers_are_those_of_the_model(exploration, table, model):
     rows = [table.described_row(i) for i in (0, 1)]
     answer = asked(

@@ -86,6 +86,26 @@ def _shops(codes: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndar
     return np.column_stack([area[codes], distance[codes], price, weekday]), np.exp(log_y)
 
 
+def _sensors(codes: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Readings: each sensor has an offset and a noise of its own, and a place."""
+    east, north = rng.uniform(0, 10, (2, n))
+    hour, wind = rng.uniform(0, 24, len(codes)), rng.exponential(1, len(codes))
+    noise, offset = 0.5 * np.exp(0.3 * rng.normal(size=n)), 0.4 * rng.normal(size=n)
+    y = np.sin(2 * np.pi * hour / 24) - 0.5 * wind + 0.05 * east[codes] + offset[codes]
+    y += noise[codes] * rng.normal(size=len(codes))
+    return np.column_stack([east[codes], north[codes], hour, wind]), y
+
+
+def _schools(codes: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Pupils: weak levels of schools, and a slope of each."""
+    size, fee = rng.lognormal(5, 0.5, n), rng.exponential(1, n)
+    hours, prior = rng.gamma(2, 2, len(codes)), rng.normal(size=len(codes))
+    slope = 0.6 + 0.3 * rng.normal(size=n)
+    y = 0.3 * rng.normal(size=n)[codes] + slope[codes] * prior + 0.1 * np.sqrt(hours)
+    y += 0.1 * fee[codes] + 0.7 * rng.standard_t(6, len(codes))
+    return np.column_stack([size[codes], fee[codes], hours, prior]), y
+
+
 # --- time ---------------------------------------------------------------------------------------
 
 #: From a number of rows and a generator to X, y and the moment of each row.
@@ -137,6 +157,23 @@ def _regimes(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, 
     return np.column_stack([moment, a, b]), y, moment
 
 
+def _demand(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two rows a day, good and bad weeks, and a slow trend."""
+    day = np.arange(n) // 2
+    common = 0.8 * _autoregressive(day[-1] + 1, 0.85, rng)[day]
+    price, size = rng.normal(size=(2, n))
+    y = 3.0 + 0.4 * np.tanh(size) - 0.8 * price + 0.001 * day + common
+    return np.column_stack([day, price, size]), y + 0.6 * rng.normal(size=n), day
+
+
+def _wander(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A level that wanders and slowly returns, and noise that depends on an input."""
+    moment, level = np.arange(n), 1.5 * _autoregressive(n, 0.997, rng)
+    a, b = rng.normal(size=(2, n))
+    y = a * np.tanh(b) + level + 0.5 * np.exp(0.3 * b) * rng.normal(size=n)
+    return np.column_stack([moment, a, b]), y, moment
+
+
 _GROUPS, _ROWS = (10, 30, 100), (400, 1200)
 
 DESIGNS = (
@@ -146,4 +183,12 @@ DESIGNS = (
     DependentDesign("season", True, _ROWS, _in_time(_season)),
     DependentDesign("drift", True, _ROWS, _in_time(_drift)),
     DependentDesign("regimes", True, _ROWS, _in_time(_regimes)),
+)
+
+#: Designs on which variants are compared, so that the choice does not see those above.
+TRIAL_DESIGNS = (
+    DependentDesign("sensors", False, _GROUPS[:2], _of_groups(_sensors, 12)),
+    DependentDesign("schools", False, _GROUPS[:2], _of_groups(_schools, 10)),
+    DependentDesign("demand", True, _ROWS, _in_time(_demand)),
+    DependentDesign("wander", True, _ROWS, _in_time(_wander)),
 )

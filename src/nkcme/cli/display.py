@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from rich import box
@@ -113,10 +114,10 @@ def show_metrics(metrics: dict[str, Any], which: str = "rows") -> None:
         "interval_width": f"{NOMINAL:.0%} width",
     }
     meanings = EXPLANATIONS | {
-        "qice": f"{EXPLANATIONS['qice']} Here that scatter is {metrics['qice_floor']:.4g}."
+        "qice": f"{EXPLANATIONS['qice']} Here that scatter is {written(metrics['qice_floor'])}."
     }
     for name, label in labels.items():
-        table.add_row(label, f"{metrics[name]:.4g}", meanings[name])
+        table.add_row(label, written(metrics[name]), meanings[name])
     console().print(table)
 
 
@@ -199,7 +200,7 @@ def show_intervals(rows: list[dict[str, Any]], target: str) -> None:
         table.add_column(name, justify="right")
     for row in rows:
         inside = row["lower"] <= row["actual"] <= row["upper"]
-        numbers = (f"{row[name]:.4g}" for name in ("lower", "upper", "mean", "actual"))
+        numbers = (written(row[name]) for name in ("lower", "upper", "mean", "actual"))
         table.add_row(str(row["row"]), *numbers, "yes" if inside else "no")
     console().print(table)
 
@@ -229,8 +230,9 @@ def show_data_sets(described: list[dict[str, Any]]) -> None:
     console().print(table)
 
 
-def show_training(result: dict[str, Any]) -> None:
-    """What was trained, the returns at the end of training, and the files written."""
+def show_training(result: dict[str, Any], imports: Sequence[str]) -> None:
+    """What was trained, the returns at the end of training, and the files written; ``imports`` are
+    the modules that the command imported."""
     out = console()
     n, late = len(result["seeds"]), result["last_fifth"]
     out.print(
@@ -245,7 +247,11 @@ def show_training(result: dict[str, Any]) -> None:
     out.print(f"Saved the agents to {result['agents']}", soft_wrap=True)
     for path in result["files"]:
         out.print(f"Wrote {path}", soft_wrap=True)
-    out.print(f"Next: nkcme rl watch {shlex.quote(result['agents'])}", soft_wrap=True)
+    module, colon, _ = result["env"].partition(":")
+    modules = [*imports] or [module] * len(colon)
+    watch = ["nkcme", "rl", "watch", result["agents"]]
+    watch += [word for name in modules for word in ("--import", name)]
+    out.print(f"Next: {shlex.join(watch)}", soft_wrap=True)
 
 
 def show_episodes(result: dict[str, Any]) -> None:

@@ -20,11 +20,13 @@ Load = Callable[[], tuple["ConditionalEstimator", Any, "np.ndarray", str]]
 
 def explain_table(load: Load, *, quantiles: list[float], repeats: int, seed: int) -> dict[str, Any]:
     """The permutation importance of the inputs of a model on a table that holds the target."""
+    from nkcme.evaluation import used_columns
     from nkcme.explain.permutation import permutation_importance
     from nkcme.explain.statistics import checked_levels
 
     checked_levels(quantiles)  # refused before anything is loaded
     model, X, y, name = load()
+    X = used_columns(model, X)
     found = permutation_importance(
         model, X, y, quantiles=quantiles, n_repeats=repeats, random_state=seed
     )
@@ -35,12 +37,14 @@ def explain_row(load: Load, row: int, *, quantiles: list[float], seed: int) -> d
     """The SHAP values of one row of a table, the others being the background."""
     # A command explains one row: numba would compile for longer than Python takes.
     os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
+    from nkcme.evaluation import used_columns
     from nkcme.explain.shap_values import need_shap, shap_values
     from nkcme.explain.statistics import checked_levels
 
     checked_levels(quantiles)
     need_shap()
     model, X, y, name = load()
+    X = used_columns(model, X)
     if row > len(X):
         raise NkcmeError(
             f"the table has {len(X)} rows and no row {row}; choose one from 1 to {len(X)}"

@@ -164,7 +164,7 @@ def rl_train(
     except TrainingStopped as stop:
         print_note(f"{stop}; to continue: {shlex.join(['nkcme', *context.obj])}")
         raise SystemExit(STOPPED) from stop
-    display.show_json(result) if json else display.show_training(result)
+    display.show_json(result) if json else display.show_training(result, imports or ())
     if result["interrupted"]:
         more = f"nkcme rl train --continue {shlex.quote(result['agents'])} --steps N"
         print_note(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nkcme.short_repr import shapes_in_repr
 from nkcme.tables.files import to_frame
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ FIRST_DAY = np.datetime64("2021-01-01")
 N_DAYS = 1461
 
 
+@shapes_in_repr
 class Apartments(NamedTuple):
     """A table of apartments sold, in two forms, and the law of their prices.
 

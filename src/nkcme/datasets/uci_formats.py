@@ -20,6 +20,7 @@ import numpy.typing as npt
 from nkcme.datasets.download import DownloadBar, download, part_of
 from nkcme.errors import DataError
 from nkcme.model_files.atomic_files import replacing
+from nkcme.short_repr import shapes_in_repr
 
 FloatArray = npt.NDArray[np.float64]
 RowNumbers = npt.NDArray[np.int64]
@@ -33,6 +34,7 @@ URL_VARIABLE = "NKCME_DATA_URL"
 _LONGEST_LINE = 1 << 16
 
 
+@shapes_in_repr
 @dataclass(frozen=True)
 class UciTable:
     """A data set in memory, as published: not standardised, categories as numbers.

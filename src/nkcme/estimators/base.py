@@ -119,7 +119,8 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
             The group of each row, such as a customer. New rows are of other groups: the folds of
             `NKCME` keep the rows of a group together.
         times : array (n_rows,), optional
-            The time of each row. New rows come later: the folds of `NKCME` are blocks of time.
+            The time of each row. New rows come later: `NKCME` calibrates its law on the last rows,
+            or on folds that are blocks of time where rows are few.
 
         Returns
         -------

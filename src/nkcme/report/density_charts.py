@@ -24,8 +24,9 @@ from nkcme.report.chart_elements import (
 #: the 90 % interval, are among their edges.
 BIN_LEVELS = (0.01, (1 - NOMINAL) / 2, (1 + NOMINAL) / 2, 0.99)
 
-#: Fine bins of a row, and bins of the whole range of y.
-_BINS, _OUTER_BINS = 64, 24
+#: Fine bins of a row, and bins of the whole range of y. Bins narrower than the gaps between the
+#: atoms of a prediction would alternate between high and low.
+_BINS, _OUTER_BINS = 40, 24
 
 
 def densities(
@@ -63,7 +64,7 @@ def densities(
             | {"hovertemplate": f"true {name}: {written(y[i], 5)}<extra></extra>"}
         )
         axes = {
-            "xaxis": axis(plain(target, 40), range=[low, high]),
+            "xaxis": axis(plain(target, 40), range=[low, high], nticks=4),
             "yaxis": axis("density", range=[0, 1.1 * top], showticklabels=False, ticks=""),
         }
         heading = {"text": plain(title), "x": 0.02, "font": {"size": 14}}

@@ -97,8 +97,8 @@ def predicted_against_actual(rows: Evaluation, target: str) -> Figure:
     return figure(
         data,
         height=480,
-        xaxis=axis(f"actual {plain(target)}", range=[low, high]),
-        yaxis=axis(f"predicted {plain(target)}", range=[low, high]),
+        xaxis=axis(f"actual {plain(target)}", range=[low, high], nticks=5),
+        yaxis=axis(f"predicted {plain(target)}", range=[low, high], nticks=5),
     )
 
 

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from nkcme import metrics
-from nkcme.evaluation import NOMINAL, Evaluation, as_table, evaluate_rows, native
+from nkcme.evaluation import (
+    NOMINAL,
+    Evaluation,
+    as_table,
+    evaluate_rows,
+    native,
+    used_columns,
+)
 from nkcme.number_text import written
 from nkcme.report import model_charts as charts
 from nkcme.report.download import download
@@ -57,6 +64,7 @@ def write_report(
 
 
 def _body(model: Any, X: Any, y: Any, title: str, target: str) -> list[str]:
+    X = used_columns(model, X)
     results = evaluate_rows(model, X, y)
     shown = _sample(np.arange(len(results)), MAX_POINTS)
     table = as_table(X)[shown]

@@ -11,6 +11,7 @@ import numpy as np
 
 from nkcme.errors import TableError
 from nkcme.evaluation import as_table
+from nkcme.short_repr import shapes_in_repr
 from nkcme.tables.column_encoding import Column
 from nkcme.tables.columns import Table as RawTable
 from nkcme.tables.encoding import TableEncoder
@@ -27,6 +28,7 @@ QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 MAX_COMPARED = 100
 
 
+@shapes_in_repr
 @dataclass(frozen=True)
 class PartialDependence:
     """The predicted distribution of y at ``values`` of one feature."""

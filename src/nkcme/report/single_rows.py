@@ -13,6 +13,7 @@ from nkcme.report.density_charts import densities
 from nkcme.report.drivers import drivers_of_rows
 from nkcme.report.page import chart, section
 from nkcme.report.partial_dependence import Features
+from nkcme.tables.values import is_missing
 
 #: Rows drawn side by side, listed as the worst, and at most offered to pick.
 N_DENSITIES = 6
@@ -164,5 +165,7 @@ def spread_rows(median: np.ndarray, width: np.ndarray, n: int) -> np.ndarray:
 
 
 def _value(value: Any) -> str:
+    if is_missing(value):
+        return "missing"
     text = written(value) if isinstance(value, float) else " ".join(str(value).split())
     return text if len(text) <= 40 else text[:39] + "…"

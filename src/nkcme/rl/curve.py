@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nkcme.short_repr import shapes_in_repr
+
 #: The largest number of points of a curve in a plot or a table row.
 N_POINTS = 500
 
 
+@shapes_in_repr
 @dataclass
 class Curve:
     """The returns of single evaluation episodes during training.

@@ -16,6 +16,7 @@ from nkcme.errors import NkcmeError
 from nkcme.rl.envs import AnyEnvironment, Compiled, Hosted, make
 from nkcme.rl.episode_batches import EpisodeBatch, episode_batch, largest_batch
 from nkcme.rl.result import Result
+from nkcme.short_repr import shapes_in_repr
 
 #: Colours (Okabe and Ito) for the planes of a game, where the observation is a stack of planes.
 _PLANE_COLOURS = np.array(
@@ -25,6 +26,7 @@ _PLANE_COLOURS = np.array(
 _BACKGROUND = np.array([245, 245, 245], np.uint8)
 
 
+@shapes_in_repr
 class Episodes(NamedTuple):
     """Whole episodes of one agent; each array has one row per episode.
 
@@ -49,6 +51,7 @@ class Episodes(NamedTuple):
     terminated: np.ndarray
 
 
+@shapes_in_repr
 class Recording(NamedTuple):
     """One episode, step by step.
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from nkcme.distributions.base import Distribution
 from nkcme.errors import ModelFileError, NkcmeError
 from nkcme.model_files import read_model, write_model
+from nkcme.number_text import written
 from nkcme.parameter_checks import need_whole
 from nkcme.rl import learner as learning
 from nkcme.rl.agents.base import Agent, agent_from_config
@@ -91,6 +92,15 @@ class Result:
     def __post_init__(self) -> None:
         if self.observations is None:
             object.__setattr__(self, "observations", Observations((self.observation_size,)))
+
+    def __repr__(self) -> str:
+        n, late = len(self.seeds), self.curve.last_fifth() if len(self.curve.step) else ()
+        kind = self.agent.to_config()
+        name = kind.get("kernels", kind["kind"])
+        facts = [f"{n} {name} agent{'s' * (n != 1)} in {self.env_name}", f"{self.n_steps:,} steps"]
+        if len(late):
+            facts.append(f"mean return {written(float(np.mean(late)))} in the last fifth")
+        return f"Result({', '.join(facts)})"
 
     @property
     def _program(self) -> Program:

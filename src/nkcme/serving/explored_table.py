@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from nkcme.runtime.model import RuntimeModel
-from nkcme.tables.column_encoding import Column
-from nkcme.tables.column_reading import read_values
-from nkcme.tables.columns import RawColumn, is_missing
+from nkcme.serving.controls import control, on_slider, values_as_read
 
 #: Of longer tables, rows are chosen at random, so that an answer takes milliseconds.
 MAX_ROWS = 20_000
-
-#: Steps of a slider, at least.
-_STEPS = 200
 
 
 class ExploredTable:
@@ -38,20 +31,23 @@ class ExploredTable:
         self, model: RuntimeModel, names: list[str], columns: list[list[Any]], y: Any = None
     ):
         n_rows = len(columns[0])
+        learned = model.encoder_.columns
+        #: The columns that move predictions: keys and dropped columns do not.
+        self._used = [j for j, column in enumerate(learned) if column.kind != "unused"]
+        self._n_columns = len(learned)
         self.numbers = np.arange(n_rows)
         if n_rows > MAX_ROWS:
             rng = np.random.default_rng(0)
             self.numbers = np.sort(rng.choice(n_rows, MAX_ROWS, replace=False))
         self.n_rows_of_file = n_rows
-        self.names = names
+        self.names = [names[j] for j in self._used]
         self._columns = [
-            _as_read(one, [_plain(column[i]) for i in self.numbers])
-            for one, column in zip(model.encoder_.columns, columns, strict=True)
+            values_as_read(learned[j], [columns[j][i] for i in self.numbers]) for j in self._used
         ]
         self._y = None if y is None else np.asarray(y, np.float64)[self.numbers]
         self._named = model.encoder_.feature_names is not None
-        described = zip(names, model.encoder_.columns, self._columns, strict=True)
-        self.inputs = [_input(*one) for one in described]
+        used = [learned[j] for j in self._used]
+        self.inputs = list(map(control, self.names, used, self._columns))
         self.encoded = model._encode([self.row(i) for i in range(len(self))])
         self._squares = np.square(self.encoded, dtype=np.float64).sum(axis=1)
         self._usual = self._usual_distance()
@@ -65,7 +61,12 @@ class ExploredTable:
 
     def as_row(self, values: list[Any]) -> dict[str, Any] | list[Any]:
         """Values in the order of the inputs, as the model takes them."""
-        return dict(zip(self.names, values, strict=True)) if self._named else values
+        if self._named:
+            return dict(zip(self.names, values, strict=True))
+        row: list[Any] = [None] * self._n_columns
+        for j, value in zip(self._used, values, strict=True):
+            row[j] = value
+        return row
 
     def described_row(self, i: int) -> dict[str, Any]:
         """A row for the page: its number in the file, its values, its true value."""
@@ -94,9 +95,8 @@ class ExploredTable:
         """What lies beyond the values of the table, in words."""
         found = []
         for one, value in zip(self.inputs, values, strict=True):
-            if one["kind"] != "number" or isinstance(value, str | None):
-                continue
-            if not one["min"] <= value <= one["max"]:
+            place = on_slider(one, value)
+            if place is not None and not one["min"] <= place <= one["max"]:
                 found.append(one["name"])
         return found
 
@@ -113,59 +113,3 @@ class ExploredTable:
         if len(self) < 2:
             return 1.0
         return max(float(np.quantile(apart.min(axis=1), 0.99)), 1e-6)
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it; None if missing."""
-    if is_missing(value):
-        return None
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _as_read(column: Column, values: list[Any]) -> list[Any]:
-    """Numbers in text, and yes and no, as the numbers and booleans that the model reads."""
-    if column.kind not in ("numeric", "boolean") or not any(isinstance(v, str) for v in values):
-        return values
-    raw = RawColumn.of_array(f"column {column.name!r}", np.fromiter(values, object, len(values)))
-    read = read_values(raw, column.kind, column.notation).tolist()
-    kind = bool if column.kind == "boolean" else float
-    return [None if math.isnan(value) else kind(value) for value in read]
-
-
-def _input(name: str, column: Column, values: list[Any]) -> dict[str, Any]:
-    """The control of a column: a slider over its range, a menu, or a text field."""
-    present = [value for value in values if value is not None]
-    if column.kind in ("numeric", "boolean") and all(type(v) is bool for v in present):
-        return _menu(name, [False, True], present)
-    if column.kind == "category":
-        return _menu(name, list(column.categories), [str(value) for value in present])
-    if column.kind == "numeric" and present and all(isinstance(v, int | float) for v in present):
-        finite = [float(value) for value in present if math.isfinite(value)] or [column.mean]
-        low, high = min(finite), max(finite)
-        step = _step(low, high, whole=all(value == round(value) for value in finite))
-        return {
-            "name": name,
-            "kind": "number",
-            # Whole steps, so that a slider stops at numbers with few digits.
-            "min": float(f"{math.floor(low / step) * step:.12g}"),
-            "max": float(f"{math.ceil(high / step) * step:.12g}"),
-            "step": step,
-            "typical": float(np.quantile(finite, 0.5, method="nearest")),
-        }
-    return {"name": name, "kind": "text", "typical": _most_common(present)}
-
-
-def _menu(name: str, options: list[Any], present: list[Any]) -> dict[str, Any]:
-    return {"name": name, "kind": "menu", "options": options, "typical": _most_common(present)}
-
-
-def _most_common(values: list[Any]) -> Any:
-    return Counter(values).most_common(1)[0][0] if values else None
-
-
-def _step(low: float, high: float, *, whole: bool) -> float:
-    """A power of ten that makes at least `_STEPS` steps, or one for whole numbers."""
-    if high <= low:
-        return 1.0
-    step = 10.0 ** math.floor(math.log10((high - low) / _STEPS))
-    return max(step, 1.0) if whole else step

@@ -40,8 +40,8 @@ def chosen_types(types: ColumnTypes | None, table: Table) -> dict[int, str]:
     unknown = [name for name in types or {} if name not in place]
     if unknown:
         raise TableError(
-            f"types were chosen for {listed(unknown)}, and the table has no such column; its "
-            f"{listed(list(names))}"
+            f"a type, or to drop it, was chosen for {listed(unknown)}, which is no feature of the "
+            f"table; it has {listed(list(names))}"
         )
     return {place[name]: wanted for name, wanted in (types or {}).items()}
 

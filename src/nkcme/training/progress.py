@@ -10,11 +10,14 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
+    ProgressColumn,
+    Task,
     TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.progress import Progress as RichProgress
+from rich.text import Text
 
 
 def wants_progress(verbose: bool | str) -> bool:
@@ -82,7 +85,7 @@ class StagesBar(Bar):
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.fields[values]}"),
-            TimeRemainingColumn(),
+            _TimeLeft(),
             console=Console(stderr=True),
         )
         self._task = self._bar.add_task("start", total=sum(shares.values()), values="")
@@ -97,6 +100,26 @@ class StagesBar(Bar):
     def move(self, completed: float, values: dict[str, float]) -> None:
         """Show how much is done, and named values."""
         self._bar.update(self._task, completed=completed, values=_as_text(values))
+
+
+class _TimeLeft(ProgressColumn):
+    """The time left if the rest takes as long as what is done: stages differ in speed, and the last
+    seconds of one say little about the next."""
+
+    def render(self, task: Task) -> Text:
+        """The text of the column."""
+        seconds = time_left(task.elapsed, task.completed, task.total)
+        if seconds is None:
+            return Text("-:--:--", style="progress.remaining")
+        hours, rest = divmod(round(seconds), 3600)
+        return Text(f"{hours}:{rest // 60:02d}:{rest % 60:02d}", style="progress.remaining")
+
+
+def time_left(elapsed: float | None, completed: float, total: float | None) -> float | None:
+    """The seconds left at the mean speed so far; None where nothing is done."""
+    if not elapsed or not total or completed <= 0:
+        return None
+    return elapsed * max(total - completed, 0.0) / completed
 
 
 class _Stage:

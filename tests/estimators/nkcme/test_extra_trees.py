@@ -1,10 +1,12 @@
 """Extra trees as arrays predict what scikit-learn's predict; a forest without weight is left."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.tree import ExtraTreeRegressor
 
 from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
 from nkcme.estimators.nkcme.extra_trees import ExtraTrees
@@ -23,11 +25,32 @@ def table(n=300, seed=0):
 @pytest.mark.parametrize("leaves", [2, 40, None])
 def test_they_predict_what_scikit_learn_predicts(leaves):
     forest = ExtraTreesRegressor(7, max_leaf_nodes=leaves, random_state=0).fit(*table())
-    trees = BoostedTrees.of_forest(forest)
+    trees = BoostedTrees.of_trees(forest.estimators_)
     new, _ = table(500, seed=1)
     np.testing.assert_allclose(trees.predict(new), forest.predict(new), rtol=0, atol=1e-6)
     again = BoostedTrees.from_arrays(trees.to_arrays(), 4)
     np.testing.assert_array_equal(again.predict(new), trees.predict(new))
+
+
+def test_they_are_the_trees_of_a_forest_and_filters_of_warnings_stay():
+    x, y = table()
+    weight = np.random.default_rng(1).uniform(size=300)
+    before = list(warnings.filters)
+    filters = []
+
+    def notice(*_):
+        filters.append(list(warnings.filters))
+        return True
+
+    with pytest.MonkeyPatch.context() as patch:
+        fit = ExtraTreeRegressor.fit
+        patch.setattr(ExtraTreeRegressor, "fit", lambda *a, **k: notice() and fit(*a, **k))
+        _, predicted = ExtraTrees(ForestRecipe(n_trees=3), seed=5).fit(x, y, weight, x)
+    assert filters == [before] * 3
+    leaves = ForestRecipe().most_leaves
+    forest = ExtraTreesRegressor(3, max_leaf_nodes=leaves, random_state=5)
+    forest.fit(x, y, sample_weight=weight)
+    np.testing.assert_allclose(predicted, forest.predict(x), rtol=1e-12)
 
 
 def test_out_of_fold_predictions_are_those_of_the_members():

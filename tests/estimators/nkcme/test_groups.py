@@ -1,5 +1,7 @@
 """Each stage of a fit respects groups: inputs of weights, held-out rows, choices, what is usual."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -75,6 +77,18 @@ def test_groups_are_held_out_where_enough_of_them_calibrate(n_groups, expected, 
     n_held = 0 if held is None else len(np.unique(held.groups.codes))
     assert n_held == expected
     assert len(np.unique(rest.groups.codes)) == n_groups - expected
+
+
+@pytest.mark.parametrize("way", ["blocks", "random"])
+def test_the_last_rows_are_held_out_and_the_others_may_have_random_folds(way, rng):
+    data = encoded(rng.normal(size=(400, 1)), rng.normal(size=400))
+    data = data._replace(groups=RowGroups(np.arange(400), by_time=True))
+    rest, held = hold_out(data, replace(LawRecipe(), folds_by_time=way))
+    assert held.by_time
+    assert held.groups.codes.min() == 320
+    assert (rest.groups is None) == (way == "random")
+    in_blocks = np.ptp(np.flatnonzero(Folds.of(rest, 5, 1).fold[0] == 2)) < 70
+    assert in_blocks == (way == "blocks")
 
 
 def test_rows_as_far_as_other_groups_are_usual(rng):

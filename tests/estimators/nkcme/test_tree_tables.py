@@ -49,7 +49,7 @@ def test_a_forest_and_the_last_feature_that_has_16_bits():
     x[:, -1] = np.random.default_rng(0).normal(size=len(x))
     forest = ExtraTreesRegressor(4, random_state=0).fit(x[:, -1:], np.sin(3 * x[:, -1]))
     expected = forest.predict(x[:, -1:])
-    trees = BoostedTrees.of_forest(forest)
+    trees = BoostedTrees.of_trees(forest.estimators_)
     found = TreeEnsemble([[trees]]).members(x[:, -1:])
     np.testing.assert_allclose(found[0, :, 0], expected, atol=1e-6)
     moved = replace(trees, feature=np.full_like(trees.feature, 2**15 - 1))

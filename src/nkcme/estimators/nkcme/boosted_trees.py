@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,10 +80,9 @@ class BoostedTrees:
         )
 
     @classmethod
-    def of_forest(cls, forest: Any) -> BoostedTrees:
-        """The mean of the trees of one of scikit-learn's forests, for inputs of single
-        precision."""
-        trees = [one.tree_ for one in forest.estimators_]
+    def of_trees(cls, regressors: Sequence[Any]) -> BoostedTrees:
+        """The mean of scikit-learn's regression trees, for inputs of single precision."""
+        trees = [one.tree_ for one in regressors]
         sizes = np.array([tree.node_count for tree in trees])
         roots = (np.cumsum(sizes) - sizes).astype(np.int32)
         first = np.repeat(roots, sizes)

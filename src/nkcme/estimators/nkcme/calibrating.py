@@ -300,7 +300,7 @@ def _novelty(fit: EnsembleFit, held_out: Encoded | None, recipe: LawRecipe) -> N
     learned = Novelty.learn(
         some, spread, recipe.novelty, located=location is not None, bounds=bounds_of(data.x)
     )
-    if held_out is None or not data.by_time:
+    if held_out is None or not held_out.by_time:
         return learned
     # Later rows are beyond the training rows, as those that the law was learned from.
     return learned.knowing(held_out.x, recipe.novelty)

@@ -18,6 +18,7 @@ TABLES_AND_POSITIVE = "development tables and simulated positive y (neither scor
 TABLES_AND_EXACT = "development tables and simulated exact functions (neither scored elsewhere)"
 SHIFTS = "simulated shifts (also scored)"
 BRANCHES = "simulated branches, shapes and supports (some of the branches and supports also scored)"
+DEPENDENT = "simulated tables in time (not scored elsewhere)"
 TWO_OUTPUTS = "two-output problems (also scored)"
 
 

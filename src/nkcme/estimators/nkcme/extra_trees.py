@@ -13,6 +13,9 @@ import numpy as np
 from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
 from nkcme.estimators.nkcme.recipe import ForestRecipe
 
+#: The seeds of trees are below it.
+_SEEDS = np.iinfo(np.int32).max
+
 
 @dataclass(frozen=True)
 class ExtraTrees:
@@ -26,11 +29,18 @@ class ExtraTrees:
     ) -> tuple[BoostedTrees, np.ndarray]:
         """Trees for rows (n, p), y (n,) and weights (n,), and their predictions (n_held_out,) of
         held-out rows."""
-        from sklearn.ensemble import ExtraTreesRegressor  # not needed to use a model
+        from sklearn.tree import ExtraTreeRegressor  # not needed to use a model
 
-        forest = ExtraTreesRegressor(
-            self.recipe.n_trees, max_leaf_nodes=self.recipe.most_leaves, random_state=self.seed
-        )
-        forest.fit(x, y, sample_weight=weight)
-        predicted = forest.predict(x_held_out) if len(x_held_out) else np.empty(0)
-        return BoostedTrees.of_forest(forest), predicted
+        # Tree by tree: a forest of scikit-learn changes the filters of warnings while it is
+        # fitted, which are those of the process, and members are fitted in several threads.
+        rng = np.random.RandomState(self.seed)
+        trees = [
+            ExtraTreeRegressor(max_leaf_nodes=self.recipe.most_leaves, random_state=seed).fit(
+                x, y, sample_weight=weight
+            )
+            for seed in rng.randint(_SEEDS, size=self.recipe.n_trees)
+        ]
+        predicted = np.zeros(len(x_held_out))
+        if len(x_held_out):
+            predicted = np.mean([tree.predict(x_held_out) for tree in trees], axis=0)
+        return BoostedTrees.of_trees(trees), predicted

@@ -67,7 +67,8 @@ class FitsFromDisk(ConditionalEstimator):
             The group of each row, such as a customer. New rows are of other groups: folds keep the
             rows of a group together.
         times : array (n_rows,), optional
-            The time of each row. New rows come later: folds are blocks of time.
+            The time of each row. New rows come later: the law is calibrated on the last rows, or
+            on folds that are blocks of time where rows are few.
 
         Returns
         -------

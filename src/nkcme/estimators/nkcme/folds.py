@@ -116,6 +116,9 @@ def hold_out(data: Encoded, recipe: LawRecipe) -> tuple[Encoded, Encoded | None]
             return data, None
         if held.sum() > 2 * n:  # groups are too large to spare one
             return data, None
-        return data.rows(np.flatnonzero(~held)), data.rows(np.flatnonzero(held))
+        rest = data.rows(np.flatnonzero(~held))
+        if data.by_time and recipe.folds_by_time == "random":
+            rest = rest._replace(groups=None)
+        return rest, data.rows(np.flatnonzero(held))
     order = rng.permutation(len(data.x))
     return data.rows(np.sort(order[n:])), data.rows(np.sort(order[:n]))

@@ -22,6 +22,7 @@ from jax import Array
 from scipy.stats import qmc
 
 from nkcme.kernels import kernel_class
+from nkcme.short_repr import shapes_in_repr
 
 #: Frequencies at which characteristic functions are compared; a power of two.
 _N_FREQUENCIES = 256
@@ -30,6 +31,7 @@ _N_FREQUENCIES = 256
 _N_TABULATED = 1 << 14
 
 
+@shapes_in_repr
 class Uncertainty(NamedTuple):
     """The two kinds of uncertainty of a prediction.
 
