@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.scale.large_table import TARGET
 
-_BATCH, _BLOCK_STEPS, _LANES, _SEED = 2048, 32, 8, 0
+_BATCH, _BLOCK_STEPS, _LANES, _SEED = 2048, 64, 8, 0
 
 
 def train_one(
@@ -71,7 +71,7 @@ def train_one(
 
     plan = Plan(n_blocks * _BLOCK_STEPS, _BATCH, _BLOCK_STEPS)
     keys = np.arange(4, dtype=np.uint32).reshape(2, 2)
-    with StreamedMinibatches(blocks.read, _BLOCK_STEPS, 2) as minibatches:
+    with StreamedMinibatches(blocks.read, _BLOCK_STEPS, 2, len(own)) as minibatches:
         trained = train(task, np.zeros((2, 1)), minibatches, None, plan, keys, progress=Clock())
     if watch is not None:
         watch.end()
