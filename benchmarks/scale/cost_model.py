@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.scale.large_table import TARGET
-from benchmarks.scale.training_steps import _BATCH
+from benchmarks.scale.training_steps import _BATCH, step_parameters
 
 #: Assumed of a network between hosts, and not measured: seconds of a message, bytes a second.
 LATENCY, BANDWIDTH = 1e-4, 1.25e9
@@ -25,25 +25,18 @@ class Constants(NamedTuple):
 
     survey_rows: float  # a second, of the first pass
     step_rows: float  # a second, of two networks in training, reading included
-    local_psum: float  # seconds of a sum between two processes on this machine
-    step_bytes: float  # of a sum: four for each parameter of each replica
-
-
-def n_parameters(n_inputs: int, hidden: tuple[int, ...], n_outputs: int) -> int:
-    """The parameters of a network, all of which are exchanged in a step."""
-    widths = (n_inputs, *hidden, n_outputs)
-    return sum((a + 1) * b for a, b in pairwise(widths))
+    local_exchange: float  # seconds, of a step's message between processes on this machine
+    step_bytes: float  # of a message: four for each parameter of each replica
 
 
 def step_seconds(hosts: int, constants: Constants, *, local: bool = False) -> float:
-    """Of one step on so many hosts, of one core each: rows, and a sum over a ring."""
-    compute = _BATCH / hosts / constants.step_rows
-    if hosts == 1:
-        return compute
+    """Of one step on so many hosts, of one core each: rows, and messages in turn. ``local``
+    processes share the cores of this machine."""
+    message = LATENCY + constants.step_bytes / BANDWIDTH
+    cores = hosts
     if local:
-        return compute + constants.local_psum * np.log2(hosts)
-    ring = 2 * (hosts - 1) * (LATENCY + constants.step_bytes / hosts / BANDWIDTH)
-    return compute + ring
+        message, cores = constants.local_exchange, min(hosts, len(os.sched_getaffinity(0)))
+    return _BATCH / cores / constants.step_rows + np.log2(hosts) * message
 
 
 def fit_seconds(rows: float, hosts: int, constants: Constants) -> float:
@@ -60,10 +53,10 @@ def measured_constants(folder: Path, by_processes: list[dict[str, Any]]) -> Cons
     start = time.process_time()
     survey(table, TARGET, 0.01, 0)
     survey_rows = table.n_rows / (time.process_time() - start)
-    seconds = [_BATCH / one["rows_per_second"] for one in by_processes]
-    psum = max(seconds[1] - seconds[0] / 2, 0.0)
-    n_bytes = 2 * 4.0 * n_parameters(40, (128, 128, 128), 1)
-    return Constants(survey_rows, by_processes[0]["rows_per_second"], psum, n_bytes)
+    alone, two = by_processes[:2]
+    return Constants(
+        survey_rows, alone["rows_per_second"], two["exchange_seconds"], 4.0 * step_parameters()
+    )
 
 
 def predictions(constants: Constants) -> Iterator[dict[str, Any]]:

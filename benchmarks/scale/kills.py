@@ -17,6 +17,9 @@ from benchmarks.scale.large_table import TARGET, test_rows, write_folder
 
 _ROWS = 60_000
 
+#: The processes of the fits that go on after each two kills.
+_RESUMED_BY = (2, 4, 2, 1)
+
 
 def killed_fits(n_kills: int, seed: int = 0) -> Iterator[dict[str, Any]]:
     """Kill one of two processes, the coordinator every second time, at random moments."""
@@ -25,15 +28,15 @@ def killed_fits(n_kills: int, seed: int = 0) -> Iterator[dict[str, Any]]:
         folder = Path(place) / "table"
         write_folder(folder, _ROWS, file_rows=_ROWS // 4)
         start = time.perf_counter()
-        expected = _fit(folder, None)
+        expected = _fit(folder, None, 2)
         whole = time.perf_counter() - start
         for number in range(n_kills):
             delay = float(rng.uniform(0.1, 0.9) * whole)
             yield _killed_fit(folder, Path(place), number, delay, expected)
 
 
-def _fit(folder: Path, checkpoint: Path | None) -> np.ndarray:
-    """The predictions of a model that two processes fitted."""
+def _fit(folder: Path, checkpoint: Path | None, processes: int) -> np.ndarray:
+    """The predictions of a model that some processes fitted."""
     from nkcme import NKCME, Cluster, Recipe
     from nkcme.estimators.nkcme.stream_recipe import StreamRecipe
 
@@ -55,7 +58,7 @@ def _fit(folder: Path, checkpoint: Path | None) -> np.ndarray:
         verbose=False,
         checkpoint=checkpoint,
     )
-    model.fit(folder, target=TARGET, cluster=Cluster(2))
+    model.fit(folder, target=TARGET, cluster=Cluster(processes))
     return np.asarray(model.predict(test_rows(1000).inputs))
 
 
@@ -85,14 +88,15 @@ def _killed_fit(
 
     launching.start_worker = start_and_kill  # type: ignore[assignment]
     try:
-        _fit(folder, checkpoint)
+        _fit(folder, checkpoint, 2)
     except ProcessLostError as error:
         message = str(error)
     finally:
         launching.start_worker = start_worker
     seconds = time.perf_counter() - stopped_at
     step = read_checkpoint(checkpoint)[0]["step"] if checkpoint.exists() else None
-    resumed = _fit(folder, checkpoint)
+    resumed_by = _RESUMED_BY[number // 2 % len(_RESUMED_BY)]
+    resumed = _fit(folder, checkpoint, resumed_by)
     return {
         "victim": victim,
         "killed_after": delay,
@@ -100,5 +104,7 @@ def _killed_fit(
         "seconds_until_all_ended": seconds if message else None,
         "message": message,
         "checkpoint_step": step,
+        "resumed_by": resumed_by,
         "same_bits": bool(np.array_equal(resumed, expected)),
+        "largest_difference": float(np.abs(resumed - expected).max()),
     }

@@ -34,6 +34,29 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "tanh": _tanh,
 }
 
+#: Rows that are multiplied together, where their number allows it.
+ROWS_OF_PRODUCT = 8
+
+
+def product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """x (n, p) or (k, n, p) times weight (p, m), or (k, p, m) of k members.
+
+    Where n is a multiple of eight, the bits of a row do not depend on its place or on n: of more
+    rows BLAS adds the terms of some in another order (seen with OpenBLAS).
+    """
+    n, p = x.shape[-2:]
+    if n % ROWS_OF_PRODUCT:
+        return x @ weight
+    groups = x.reshape(*x.shape[:-2], n // ROWS_OF_PRODUCT, ROWS_OF_PRODUCT, p)
+    out = groups @ (weight if weight.ndim == 2 else weight[:, None])
+    return out.reshape(*out.shape[:-3], n, weight.shape[-1])
+
+
+def in_whole_products(x: np.ndarray) -> np.ndarray:
+    """The rows of x, the last of them repeated up to a multiple of `ROWS_OF_PRODUCT`."""
+    return np.concatenate([x, np.repeat(x[-1:], -len(x) % ROWS_OF_PRODUCT, axis=0)])
+
+
 #: Layers (weight (k, n_in, n_out), bias (k, n_out)) of k members.
 Layers = list[tuple[np.ndarray, np.ndarray]]
 
@@ -66,10 +89,10 @@ class StackedNetworks:
         weight, bias = self._layers[0]
         x = np.asarray(x, np.float32)
         one_row = len(x) == 1
-        out = (x @ self._first).reshape(self.n_members, 1, -1) if one_row else x @ weight
+        out = (x @ self._first).reshape(self.n_members, 1, -1) if one_row else product(x, weight)
         out += bias
         for weight, bias in self._layers[1:]:
-            out = self._activate(out) @ weight
+            out = product(self._activate(out), weight)
             out += bias
         return out
 

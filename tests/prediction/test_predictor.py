@@ -13,6 +13,7 @@ import pytest
 
 import nkcme
 from nkcme.errors import NkcmeError, TableError
+from nkcme.forward_passes import product
 from support.prediction_folders import COLUMNS, MODEL, OPTIONS, rows
 
 MODELS = MODEL.parent
@@ -78,6 +79,18 @@ def test_the_bits_of_a_row_do_not_depend_on_the_rows_beside_it(name):
     ends = np.sort(rng.choice(len(table), 12, replace=False))
     batches = [predictor(table.iloc[own]) for own in np.split(mixed, ends) if len(own)]
     pd.testing.assert_frame_equal(pd.concat(batches).sort_index(), whole, check_exact=True)
+
+
+@pytest.mark.parametrize(("n_in", "n_out"), [(10, 64), (40, 128), (128, 100)])
+def test_products_have_the_same_bits_at_every_place_of_a_block(n_in, n_out):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(384, n_in)).astype(np.float32)
+    weight = rng.normal(size=(2, n_in, n_out)).astype(np.float32)
+    mixed = rng.permutation(len(x))
+    whole = product(x, weight)
+    np.testing.assert_allclose(whole, x @ weight, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(product(x[mixed], weight), whole[:, mixed])
+    np.testing.assert_array_equal(product(x[mixed[:8]], weight[0]), whole[0, mixed[:8]])
 
 
 def test_only_the_path_and_the_options_travel(predictor, monkeypatch, tmp_path):

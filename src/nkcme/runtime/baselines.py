@@ -13,7 +13,7 @@ from nkcme.distributions.gaussian_mixture import LOG_STD, GaussianMixture
 from nkcme.distributions.readings import READINGS
 from nkcme.errors import ModelFileError
 from nkcme.estimators.closed_form.gaussian_gram import gaussian
-from nkcme.forward_passes import ACTIVATIONS, StackedNetworks
+from nkcme.forward_passes import ACTIVATIONS, StackedNetworks, product
 from nkcme.model_files.array_checks import need_array
 from nkcme.runtime.file_arrays import FileArrays, split_solution
 from nkcme.runtime.networks import read_networks
@@ -63,7 +63,7 @@ class RidgeModel:
         """P(y | x) at encoded inputs (n, p), in units of y."""
         return Embedding(
             atoms=self.atoms,
-            weights=summing_to_one(self.features(x) @ self.operator),
+            weights=summing_to_one(product(self.features(x), self.operator)),
             bandwidth=self.bandwidth,
             location=self.scaler.location,
             scale=self.scaler.scale,

@@ -54,6 +54,10 @@ _UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitter
 #: Without fusion emitters the programs of training compile in half the time and run as fast.
 _TERSE = {"xla_cpu_use_fusion_emitters": False}
 
+#: The simplifier of algebra finds other forms in a program for one device than in one for several
+#: (jaxlib 0.10): the last digits would depend on the number of processes.
+_LITERAL = {**_TERSE, "xla_disable_hlo_passes": "algsimp"}
+
 #: A GPU's compiler would try out many ways to multiply matrices, for longer than training takes.
 _UNTRIED = {"xla_gpu_autotune_level": 0}
 
@@ -66,6 +70,11 @@ def jit_quickly(f: Callable[..., Any], **options: Any) -> Any:
 def jit_tersely(f: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit` with these options, for programs whose compilation takes as long as their run."""
     return _Jitted(f, _TERSE, options)
+
+
+def jit_literally(f: Callable[..., Any], **options: Any) -> Any:
+    """`jax.jit` with these options, for programs with the same bits on one device and many."""
+    return _Jitted(f, _LITERAL, options)
 
 
 class _Jitted:

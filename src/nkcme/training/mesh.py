@@ -36,6 +36,11 @@ class DeviceMesh(NamedTuple):
         of_replicas = gcd(n_replicas, len(devices)) if jax.process_count() == 1 else 1
         return cls(Mesh(devices.reshape(of_replicas, -1), (REPLICAS, ROWS)))
 
+    @property
+    def rows_by_process(self) -> int:
+        """Into how many shares the rows of this process are divided."""
+        return max(int(self.mesh.shape[ROWS]) // jax.process_count(), 1)
+
     def by_replica(self, tree: PyTree, axis: int = 0) -> PyTree:
         """Arrays that every process has, divided over devices along their axis of replicas."""
         sharding = NamedSharding(self.mesh, PartitionSpec(*[None] * axis, REPLICAS))

@@ -12,8 +12,9 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 
-from nkcme.training.compilation import jit_quickly, jit_tersely
+from nkcme.training.compilation import jit_literally, jit_quickly, jit_tersely
 from nkcme.training.mesh import REPLICAS, ROWS
+from nkcme.training.row_shares import RowShare
 from nkcme.training.rows import KEY_KIND
 from nkcme.training.task import Task, apply_objective
 
@@ -83,50 +84,49 @@ def run_steps(
     The minibatches, and the data of their keys, have axes of steps and of replicas: the scan reads
     them as they are in memory.
     """
-    one = partial(_scanned, task, start, None)
+    one = partial(_scanned, task, start, RowShare())
     return jax.vmap(one, in_axes=(0, 0, 1, 1))(state, constants, batches, keys)
 
 
 def _steps_on_shared(
     task: Task,
-    rows_axis: str | None,
+    share: RowShare,
     state: State,
     constants: PyTree,
     batches: PyTree,
     keys: Array,
     start: int,
 ) -> tuple[State, dict[str, Array]]:
-    """As `run_steps`, with minibatches that all replicas share: they have an axis of steps only."""
-    one = partial(_scanned, task, start, rows_axis)
+    """As `run_steps`, with minibatches that all replicas share: they have an axis of steps only.
+    A ``share`` of their rows is on this device."""
+    one = partial(_scanned, task, start, share)
     return jax.vmap(one, in_axes=(0, 0, None, 1))(state, constants, batches, keys)
 
 
 #: The same program for minibatches that all replicas share, on one device.
-run_shared_steps = jit_tersely(
-    lambda task, *inputs: _steps_on_shared(task, None, *inputs), static_argnums=0, donate_argnums=1
-)
+run_shared_steps = jit_literally(_steps_on_shared, static_argnums=(0, 1), donate_argnums=2)
 
 
 @lru_cache(maxsize=64)
-def steps_on_mesh(task: Task, mesh: Mesh) -> Any:
+def steps_on_mesh(task: Task, share: RowShare, mesh: Mesh) -> Any:
     """`run_shared_steps` of a task on many devices: each has some of the replicas and, of every
-    minibatch, some of the rows. Gradients are averaged over the rows by `jax.lax.psum`."""
+    minibatch, its ``share`` of the rows."""
     by_replica, by_row = PartitionSpec(REPLICAS), PartitionSpec(None, ROWS)
     program = jax.shard_map(
-        partial(_steps_on_shared, task, ROWS),
+        partial(_steps_on_shared, task, share._replace(axis=ROWS)),
         mesh=mesh,
         in_specs=(by_replica, by_replica, by_row, PartitionSpec(None, REPLICAS), PartitionSpec()),
         out_specs=(by_replica, by_replica),
-        # Values that `psum` made equal on all devices are not known to be so after an optimiser.
+        # Sums that are equal on all devices are not known to be so.
         check_vma=False,
     )
-    return jit_tersely(program, donate_argnums=0)
+    return jit_literally(program, donate_argnums=0)
 
 
 def _scanned(
     task: Task,
     start: int,
-    rows_axis: str | None,
+    share: RowShare,
     state: State,
     constant: PyTree,
     batches: PyTree,
@@ -143,7 +143,7 @@ def _scanned(
         states = []
         for objective, opt_state in zip(task.objectives, optimizer, strict=True):
             model, opt_state, loss = apply_objective(
-                objective, constant, model, opt_state, batch, key, t, rows_axis
+                objective, constant, model, opt_state, batch, key, t, share
             )
             states.append(opt_state)
             losses.append(loss)
@@ -151,8 +151,8 @@ def _scanned(
         windows = task.objectives[0].window is not None
         loss = sum(losses, jnp.zeros(())) if windows else losses[0]
         if task.averaging:
-            share = 1.0 / (1.0 + task.averaging * t)
-            average = jax.tree.map(lambda a, b: a + share * (b - a), average, model)
+            newest = 1.0 / (1.0 + task.averaging * t)
+            average = jax.tree.map(lambda a, b: a + newest * (b - a), average, model)
         return (model, tuple(states), average), loss
 
     steps = start + jnp.arange(len(keys))

@@ -18,6 +18,7 @@ import numpy as np
 from nkcme.training.mesh import DeviceMesh
 from nkcme.training.minibatches import random_words
 from nkcme.training.replicas import groups
+from nkcme.training.row_shares import RowShare
 from nkcme.training.rows import Rows
 from nkcme.training.steps import run_shared_steps, steps_on_mesh
 from nkcme.training.task import Task
@@ -38,13 +39,16 @@ class StreamedMinibatches:
         is called in one thread, for neighbouring numbers in their order.
     block_steps : int
     n_replicas : int
+    n_lanes : int
+        Equal parts of the rows of this process, each with a gradient of its own.
     """
 
     table = None
 
-    def __init__(self, read: ReadBlock, block_steps: int, n_replicas: int):
+    def __init__(self, read: ReadBlock, block_steps: int, n_replicas: int, n_lanes: int):
         self.block_steps = block_steps
         self._mesh = DeviceMesh.of(n_replicas)
+        self._n_lanes = n_lanes
         self._read = read
         self._pool = ThreadPoolExecutor(1, "nkcme-read")
         self._reading: dict[int, Future[PyTree]] = {}
@@ -104,5 +108,12 @@ class StreamedMinibatches:
     def run(self, task: Task, *inputs: Any) -> Any:
         """The steps of a block: the new state, and values of each replica."""
         if self._mesh is None:
-            return run_shared_steps(task, *inputs)
-        return steps_on_mesh(task, self._mesh.mesh)(*inputs)
+            return run_shared_steps(task, self._share(1), *inputs)
+        share = self._share(self._mesh.rows_by_process)
+        return steps_on_mesh(task, share, self._mesh.mesh)(*inputs)
+
+    def _share(self, n_devices: int) -> RowShare:
+        """What each of these devices of this process has."""
+        if jax.default_backend() != "cpu":  # which would wait for many small products
+            return RowShare()
+        return RowShare(max(self._n_lanes // n_devices, 1))

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
-from jax.flatten_util import ravel_pytree
+
+from nkcme.training.row_shares import RowShare
 
 PyTree = Any
 
@@ -67,24 +68,23 @@ def apply_objective(
     batch: PyTree,
     key: Array,
     t: Array,
-    rows_axis: str | None = None,
+    share: RowShare = RowShare(),  # noqa: B008
 ) -> tuple[PyTree, PyTree, Array]:
     """Apply one objective, if step ``t`` is one of its steps.
 
-    With a ``rows_axis`` the batch is this device's part of a minibatch, and loss and gradient are
-    means over the devices of that axis.
+    The batch is this device's ``share`` of a minibatch, and loss and gradient are means over all
+    of it.
     optax.conditionally_transform also skips updates, but computes the gradient in every step.
     """
 
+    def gradient_of(inputs: PyTree, rows: PyTree) -> tuple[Array, PyTree]:
+        moving, still, key = inputs
+        loss = lambda m: objective.loss(eqx.combine(m, still), rows, key)  # noqa: E731
+        return jax.value_and_grad(loss)(moving)
+
     def update(model: PyTree, opt_state: PyTree) -> tuple[PyTree, PyTree, Array]:
         moving, still = eqx.partition(model, objective.trainable(model))
-        loss, gradient = jax.value_and_grad(
-            lambda m: objective.loss(eqx.combine(m, still), batch, key)
-        )(moving)
-        if rows_axis is not None:
-            # As one vector: a sum of each leaf would wait for the other devices as many times.
-            flat, unflatten = ravel_pytree((loss, gradient))
-            loss, gradient = unflatten(jax.lax.pmean(flat, rows_axis))
+        loss, gradient = share.mean(gradient_of, (moving, still, key), batch)
         change, opt_state = objective.optimizer_for(constant).update(gradient, opt_state, moving)
         return eqx.combine(optax.apply_updates(moving, change), still), opt_state, loss
 

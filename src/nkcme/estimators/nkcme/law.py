@@ -14,6 +14,7 @@ from nkcme.distributions.support import EVERYTHING, Support
 from nkcme.distributions.tails import Tails
 from nkcme.distributions.transforms import NONE
 from nkcme.estimators.nkcme.novelty import Novelty
+from nkcme.forward_passes import product
 
 
 class Atoms(Protocol):
@@ -84,7 +85,8 @@ class Law:
         if self.prior is not None:
             weights = (1.0 - self.prior_share) * weights + self.prior_share * self.prior
         if self.smoothing:
-            weights = weights @ _smoother(atoms[:, 0].tobytes(), atoms.dtype, self.smoothing)
+            smoother = _smoother(atoms[:, 0].tobytes(), atoms.dtype, self.smoothing)
+            weights = product(weights, smoother)
         if self.calibration is None or reading == "law":
             return weights
         return self.calibration.of_weights(weights)

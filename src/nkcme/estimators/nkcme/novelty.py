@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nkcme.errors import ModelFileError
+from nkcme.forward_passes import ROWS_OF_PRODUCT, in_whole_products, product
 from nkcme.model_files.array_checks import need_array
 
 if TYPE_CHECKING:
@@ -149,7 +150,10 @@ class Novelty:
         at = nearest[new]
         back = np.clip(2.0 * at - x[new], *self.bounds)
         added = np.zeros(len(x))
-        added[new] = self.change_factor * np.square(mean(at) - mean(back))
+        if not len(x) % ROWS_OF_PRODUCT:  # the bits of a row must not depend on how many are new
+            at, back = (in_whole_products(rows) for rows in (at, back))
+        change = (mean(at) - mean(back))[: np.count_nonzero(new)]
+        added[new] = self.change_factor * np.square(change)
         return added
 
     def to_config(self) -> dict[str, float]:
@@ -231,7 +235,7 @@ class _Centers(NamedTuple):
     def distance(self, x: np.ndarray) -> np.ndarray:
         """The distance (n,) of each row from the nearest centre."""
         x = x.astype(np.float64)
-        squares = x @ self.factors
+        squares = product(x, self.factors)
         squares += self.squares
         nearest = np.minimum.reduce(squares, axis=1) + np.add.reduce(x * x, axis=1)
         return np.sqrt(np.maximum(nearest, 0.0))

@@ -93,10 +93,11 @@ class TrainingStream:
         blocks = LaneBlocks(lanes, columns, self._encode, block_steps, lane_rows, self.seed)
 
         def read(number: int) -> tuple[np.ndarray, np.ndarray]:
-            x, y = self._located(*blocks.read(number))
+            x, y = blocks.read(number)
+            x, y = self._located(x, y, len(own))
             return np.pad(x, [(0, 0), (0, 0), (0, width - x.shape[-1])]), y
 
-        return StreamedMinibatches(read, block_steps, n_replicas)
+        return StreamedMinibatches(read, block_steps, n_replicas, len(own))
 
     def _wanted(self, rows: np.ndarray) -> np.ndarray:
         free = row_hash(rows, self.seed) >= hash_limit(self.sampled_share)
@@ -108,11 +109,23 @@ class TrainingStream:
             transformed(y, self.transform)[:, None]
         )
 
-    def _located(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The inputs and targets of an embedding, for x (steps, rows, p) and y (steps, rows, 1)."""
+    def _located(self, x: np.ndarray, y: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """The inputs and targets of an embedding, for x (steps, rows, p) and y (steps, rows, 1) of
+        n lanes."""
         if self.location is None:
             return x, y
+        # Lane by lane: the bits of a row may depend on its place in a product of matrices, and a
+        # process has as many rows as it has lanes.
+        of_lanes = zip(np.split(x, n, axis=1), np.split(y, n, axis=1), strict=True)
+        located = [self._of_lane(self.location, *lane) for lane in of_lanes]
+        inputs, residuals = zip(*located, strict=True)
+        return np.concatenate(inputs, axis=1), np.concatenate(residuals, axis=1)
+
+    @staticmethod
+    def _of_lane(
+        location: LocationModel, x: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         steps, rows = x.shape[:2]
-        at = self.location.at(x.reshape(steps * rows, -1))
+        at = location.at(x.reshape(steps * rows, -1))
         residuals = (y - at.mean.reshape(y.shape)) / at.scale.reshape(y.shape)
         return at.inputs.reshape(steps, rows, -1), residuals.astype(np.float32)
