@@ -14,9 +14,9 @@ from nkcme.estimators.predicting_on_cores import map_rows_on_cores
 from nkcme.estimators.predictions import PredictionMethods
 from nkcme.runtime.model import RuntimeModel
 
-#: Rows that are predicted together, always as many: the last block of a batch is filled up. For
-#: another number of rows a matrix product may sum in another order, and so for the last rows where
-#: the number is no multiple of those that BLAS takes together: 8, 12, 16, 24, 32 or 48.
+#: Rows that are predicted together, always as many: the last block of a batch is filled up. A
+#: multiple of the rows that `nkcme.forward_passes.product` takes together, so that neither the
+#: place of a row nor the number of rows changes its bits.
 BLOCK_ROWS = 384
 
 

@@ -4,7 +4,7 @@ A minibatch is a few lanes of rows. Each lane has a gradient of its own, and gra
 pairs: neighbouring lanes first, then neighbouring pairs. A device that has a half or a quarter of
 the lanes has a branch of that tree, so 1, 2, 4 and 8 devices add the same numbers in the same
 order. `jax.lax.psum` adds in another order for every number of devices, and training magnifies
-the last digits: after 400 steps losses differed by 4e-4.
+the last digits: after 384 steps losses differed by up to 7e-4.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def sum_of_devices(value: Array, axis: str, n_devices: int) -> Array:
     """The sum over the devices of an axis, of which each has a value of its own.
 
     Neighbours exchange and add, then pairs of neighbours, and so on: log2(n) messages for n
-    devices. For 300 kB between two processes of one machine `jax.lax.psum` takes ten times as long
+    devices. Between two processes of one machine `jax.lax.psum` takes twice as long for 300 kB
     (jax 0.10, gloo). Where the number of devices is no power of two, all get all values.
     """
     if n_devices & (n_devices - 1):
