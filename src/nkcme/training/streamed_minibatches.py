@@ -15,6 +15,7 @@ from typing import Any, Self
 import jax
 import numpy as np
 
+from nkcme.training.cores import available_cores
 from nkcme.training.mesh import DeviceMesh
 from nkcme.training.minibatches import random_words
 from nkcme.training.replicas import groups
@@ -81,7 +82,10 @@ class StreamedMinibatches:
         keys = random_words(key_data, start, length, 0)[0]
         number = start // self.block_steps
         batches = self._block(number).result()
-        self._block(number + 1)
+        if available_cores() > 1:
+            # On a single core reading would only delay steps, at other moments in each of several
+            # processes, which would wait for each other every time.
+            self._block(number + 1)
         return batches, keys if self._mesh is None else self._mesh.by_replica(keys, axis=1)
 
     def _block(self, number: int) -> Future[PyTree]:
