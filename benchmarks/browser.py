@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from nkcme.errors import NkcmeError
 
-_FLAGS = [
+#: Options of a Chromium without a window that reaches this machine alone.
+FLAGS = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -103,7 +104,7 @@ def browser() -> Iterator[Any]:
     if path is None:
         raise NkcmeError(f"there is no browser: install one of {', '.join(_NAMES)}")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=_FLAGS)
+        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
         try:
             yield started
         finally:

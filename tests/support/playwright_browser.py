@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.browser import FLAGS
 from support.browser import CHROMIUM
-
-_FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-]
 
 
 @contextmanager
@@ -25,9 +18,8 @@ def browser() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine")
-    rules = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=[*_FLAGS, rules])
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         try:
             yield started
         finally:

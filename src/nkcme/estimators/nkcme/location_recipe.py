@@ -75,7 +75,7 @@ class StoppingRecipe(Constants):
         return np.where(useless, np.maximum(scores, before), scores)
 
 
-#: When the networks of location models have, up to 5,000 rows.
+#: When the networks of location models end, for tables up to 5,000 rows.
 OF_NETWORKS = StoppingRecipe(least=800, marks_per_doubling=2)
 
 
