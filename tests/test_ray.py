@@ -1,9 +1,12 @@
-"""Ray: predictions of a folder and of a data set, a grid search, and trials that outlive a node.
+"""Ray: predictions of a folder and of a data set, a grid search, trials that outlive a node, and a
+client.
 
 The only file that starts Ray, and it does so once.
 """
 
 import os
+import subprocess
+import sys
 import threading
 
 import joblib
@@ -14,13 +17,13 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 from ray.util.joblib import register_ray
-from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
 import nkcme
 from benchmarks.experiments.trials import run_trials
 from nkcme.errors import NkcmeError
+from nkcme.estimators.nkcme.launching import free_port
 from nkcme.prediction.folder import Placement, predict_folder
 from nkcme.ray_tasks import run_on_ray
 from support import large_folder
@@ -40,10 +43,17 @@ LOOPBACK = {"node_ip_address": "127.0.0.2"}
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def client_port():
+    """Where the cluster listens for clients."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def cluster(client_port):
     """A cluster of one node with one core; a test adds another."""
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # else a FutureWarning
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **LOOPBACK})
+    head = {"num_cpus": 1, "ray_client_server_port": client_port, **LOOPBACK}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     address = LOOPBACK["node_ip_address"]
     ray.init(address=cluster.address, log_to_driver=False, _node_ip_address=address)
     yield cluster
@@ -108,12 +118,64 @@ def test_an_error_of_a_task_is_raised_as_it_is(cluster):
         list(run_on_ray(refuse, [3], cluster.address))
 
 
-def test_processes_of_a_fit_are_placed_on_a_cluster(cluster, tmp_path):
-    folder = large_folder.write_folder(tmp_path)
+def test_a_lost_connection_is_named(cluster, monkeypatch):
+    """As it is where the server of a client ends. Ray would start a cluster to cancel tasks on."""
+
+    def wait(references):
+        raise ConnectionError("Client is shutting down.")
+
+    for name, done in (("is_initialized", lambda: False), ("wait", wait), ("cancel", pytest.fail)):
+        monkeypatch.setattr(ray, name, done)
+    for name in ("init", "shutdown"):
+        monkeypatch.setattr(ray, name, lambda **options: None)
+    with pytest.raises(NkcmeError, match=r"connection to .* was lost \(Client is shutting down"):
+        list(run_on_ray(refuse, [3], cluster.address))
+
+
+@pytest.mark.parametrize("address", ["ray://head", "ray://:10001", "ray://head:10001/"])
+def test_addresses_of_clients_have_a_port(address, monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(NkcmeError, match=f"must be ray://HOST:PORT; got {address}$"):
+        list(run_on_ray(refuse, [3], address))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return large_folder.write_folder(tmp_path_factory.mktemp("table"))
+
+
+@pytest.fixture(scope="module")
+def alone(table):
+    """The predictions of a fit by this process, and what they are of."""
     model = nkcme.NKCME(center="mean", random_state=0, recipe=large_folder.SMALL, verbose=False)
-    alone = clone(model).fit(folder, target="y")
-    second = cluster.add_node(num_cpus=1, **LOOPBACK)
-    placed = model.fit(folder, target="y", cluster=nkcme.Cluster(2, ray=cluster.address))
-    cluster.remove_node(second)
     X = large_folder.make(50, 2)[0][["x", "k"]]
-    np.testing.assert_allclose(placed.predict(X), alone.predict(X), rtol=1e-3, atol=1e-3)
+    return X, model.fit(table, target="y").predict(X)
+
+
+@pytest.fixture
+def second_node(cluster):
+    node = cluster.add_node(num_cpus=1, **LOOPBACK)
+    yield
+    cluster.remove_node(node)
+
+
+@pytest.mark.usefixtures("second_node")
+def test_processes_of_a_fit_are_placed_on_a_cluster(cluster, table, alone):
+    X, wanted = alone
+    model = nkcme.NKCME(center="mean", random_state=0, recipe=large_folder.SMALL, verbose=False)
+    placed = model.fit(table, target="y", cluster=nkcme.Cluster(2, ray=cluster.address))
+    np.testing.assert_allclose(placed.predict(X), wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.usefixtures("second_node")
+def test_a_client_fits_and_predicts(client_port, table, alone, tmp_path):
+    X, wanted = alone
+    folder, out = write_folder(tmp_path / "in"), tmp_path / "out"
+    predictor = nkcme.Predictor(MODEL, **OPTIONS, keep=["key"])
+    predict_folder(predictor, folder, tmp_path / "plain", Placement(), print)
+    address = f"ray://127.0.0.1:{client_port}"
+    command = [sys.executable, "-m", "support.through_ray_client", address]
+    subprocess.run([*command, table, folder, out], check=True, timeout=300)
+    assert contents(out / "predicted") == contents(tmp_path / "plain")
+    placed = nkcme.load(out / "model").predict(X)
+    np.testing.assert_allclose(placed, wanted, rtol=1e-3, atol=1e-3)

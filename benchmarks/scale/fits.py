@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,18 @@ from benchmarks.scale.large_table import TARGET, test_rows, write_folder
 TEST_ROWS = 100_000
 
 
-def fit_and_score(folder: Path, *, in_memory: bool, processes: int = 1) -> dict[str, Any]:
+def fit_and_score(
+    folder: Path, *, in_memory: bool, cross_fitted: bool = False, processes: int = 1
+) -> dict[str, Any]:
     """Fit the table in a folder; its seconds, memory and scores. Run in a process of its own."""
-    from nkcme import NKCME, Cluster
+    from nkcme import NKCME, Cluster, Recipe
     from nkcme.tables.parquet_folder import ParquetFolder
 
     start, cpu = time.perf_counter(), time.process_time()
-    model = NKCME(random_state=0, verbose=False)
+    recipe = Recipe()
+    if cross_fitted:  # as smaller tables are
+        recipe = replace(recipe, stream=replace(recipe.stream, from_rows=10**12))
+    model = NKCME(random_state=0, recipe=recipe, verbose=False)
     if in_memory:
         table = ParquetFolder.open(folder).read()
         model.fit(table.drop_columns([TARGET]).to_pandas(), table.column(TARGET).to_numpy())
@@ -37,6 +43,7 @@ def fit_and_score(folder: Path, *, in_memory: bool, processes: int = 1) -> dict[
     return {
         "rows": ParquetFolder.open(folder).n_rows,
         "in_memory": in_memory,
+        "cross_fitted": cross_fitted,
         "processes": processes,
         "seconds": seconds,
         "cpu_seconds": cpu,

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def _exchange_seconds(n: int = 200) -> float:
     from nkcme.training.mesh import ROWS, DeviceMesh
     from nkcme.training.row_shares import sum_of_devices
 
-    on_mesh = DeviceMesh.of(1)
+    on_mesh = DeviceMesh.of(1, 1)
     assert on_mesh is not None
     n_devices = on_mesh.mesh.shape[ROWS]
 
@@ -160,12 +161,30 @@ def train_together(folder: Path, n_processes: int, n_blocks: int) -> dict[str, A
     }
 
 
-def compared(folder: Path, n_blocks: int = 10) -> list[dict[str, Any]]:
-    """One, two and four processes, and how their losses differ at most from those of one."""
-    found = [train_together(folder, n, n_blocks) for n in (1, 2, 4)]
-    losses = [np.array(one.pop("losses")) for one in found]
-    for one, own in zip(found, losses, strict=True):
-        difference = np.abs(own / losses[0] - 1.0).max(axis=1)
-        one["largest_difference"] = float(difference.max())
-        one["speed"] = one["rows_per_second"] / found[0]["rows_per_second"]
-    return found
+def compared(folder: Path, n_blocks: int = 30, rounds: int = 3) -> list[dict[str, Any]]:
+    """One, two and four processes in turn, several times: medians of their speeds, and how their
+    losses differ at most from those of one."""
+    numbers = (1, 2, 4)
+    measured = [[train_together(folder, n, n_blocks) for n in numbers] for _ in range(rounds)]
+    for one_round in measured:
+        alone = one_round[0]
+        losses = np.array(alone["losses"])
+        for one in one_round:
+            one["speed"] = one["rows_per_second"] / alone["rows_per_second"]
+            difference = np.abs(np.array(one["losses"]) / losses - 1.0).max(axis=1)
+            one["largest_difference"] = float(difference.max())
+    by_number = zip(*measured, strict=True)
+    return [_summary(n, found) for n, found in zip(numbers, by_number, strict=True)]
+
+
+def _summary(n_processes: int, rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def median(name: str) -> float:
+        return float(np.median([one[name] for one in rounds]))
+
+    names = ("rows_per_second", "rows_per_cpu_second", "exchange_seconds", "speed", "load")
+    return {
+        "processes": n_processes,
+        **{name: median(name) for name in names},
+        "speeds": [one["speed"] for one in rounds],
+        "largest_difference": max(one["largest_difference"] for one in rounds),
+    }

@@ -1,8 +1,9 @@
-"""Seconds of a training step by the options of the compiler and by steps that are fused.
+"""Seconds of a training step by the options of the compiler, by steps that are fused and, on a GPU,
+by kernels of Pallas.
 
 ``python -m benchmarks step-speed`` trains ten seeds of the paper's toy recipe in a new process for
 each variant, several times in turn, and writes results/step-speed-DEVICE.json. Compare ratios to
-the first variant.
+the first variant; for Pallas, to the library in the same process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,9 @@ import jax
 import numpy as np
 
 from benchmarks.provenance import device_name, write_result
+from benchmarks.timing import seconds_of
+
+N_SEEDS = 10
 
 #: What a new process runs; its argument is the number of steps that a loop fuses.
 _PROGRAM = """
@@ -27,16 +33,15 @@ import jax
 unroll = int(sys.argv[1])
 if unroll > 1:
     jax.lax.scan = partial(jax.lax.scan, unroll=unroll)
-from benchmarks.timing import seconds_of
-from nkcme import NKCME, presets
-from nkcme.datasets.toy import TOYS
-data = [TOYS["bimodal"].make(seed=seed) for seed in range(10)]
-ours = {n: NKCME(random_state=0, **presets.PAPER_TOY | {"epochs": n}) for n in (20, 100)}
-for estimator in ours.values():
-    estimator.fit_many(data)  # compile
-took = {n: min(seconds_of(partial(e.fit_many, data)) for _ in range(2)) for n, e in ours.items()}
-# The difference of two lengths excludes everything that does not grow with the steps.
-print(json.dumps((took[100] - took[20]) / (80 * (len(data[0][1]) // 50))))
+from benchmarks.speed.steps import engine_seconds
+print(json.dumps(engine_seconds()))
+"""
+
+#: The same for Pallas; its arguments are those of `benchmarks.speed.pallas_steps.measure`.
+_PALLAS_PROGRAM = """
+import json, sys
+from benchmarks.speed.pallas_steps import measure
+print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))
 """
 
 _COMMAND_BUFFERS = "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION"
@@ -44,6 +49,7 @@ _COMMAND_BUFFERS = "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSIO
 #: Options of the compiler by the name of the variant, and the steps that a loop fuses.
 _CPU = {
     "default": ("", 1),
+    "without fusion emitters": ("--xla_cpu_use_fusion_emitters=false", 1),
     "two steps fused": ("", 2),
     "four steps fused": ("", 4),
     "vectors of 512 bits": ("--xla_cpu_prefer_vector_width=512", 1),
@@ -75,35 +81,70 @@ _GPU = {
 }
 
 
-def seconds_a_step(flags: str, unroll: int) -> float | str:
-    """Seconds of a step in a new process with these options, or the end of its error."""
-    variables = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()}
-    # Compiled programs of another variant must not be found.
-    variables["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+#: Kernels of Pallas by the name of the variant: how they train, and their warps.
+_PALLAS = {
+    "Pallas, a kernel for the gradient, 4 warps": ("gradients", 4),
+    "Pallas, a kernel for the gradient, 8 warps": ("gradients", 8),
+    "Pallas, 64 steps in a kernel, 8 warps": ("steps", 8),
+    "Pallas, 64 steps in a kernel, 16 warps": ("steps", 16),
+}
+
+
+def engine_seconds() -> float:
+    """Seconds of a step of the library in this process."""
+    from nkcme import NKCME, presets
+    from nkcme.datasets.toy import TOYS
+
+    data = [TOYS["bimodal"].make(seed=seed) for seed in range(N_SEEDS)]
+    ours = {n: NKCME(random_state=0, **presets.PAPER_TOY | {"epochs": n}) for n in (20, 100)}
+    for estimator in ours.values():
+        estimator.fit_many(data)  # compile
+    took = {
+        n: min(seconds_of(partial(e.fit_many, data)) for _ in range(2)) for n, e in ours.items()
+    }
+    # The difference of two lengths excludes everything that does not grow with the steps.
+    return (took[100] - took[20]) / (80 * (len(data[0][1]) // 50))
+
+
+def main(repeats: int, out: Path) -> None:
+    """Measure every variant, print a line for each, and write the file."""
+    on_cpu = jax.default_backend() == "cpu"
+    variants, pallas = (_CPU, {}) if on_cpu else (_GPU, _PALLAS)
+    measured: dict[str, list[Any]] = {name: [] for name in (*variants, *pallas)}
+    for _ in range(repeats):
+        for name, (flags, unroll) in variants.items():
+            measured[name].append(_last_json(_PROGRAM, [unroll], flags))
+            print(name, measured[name][-1], flush=True)
+        for name, arguments in pallas.items():
+            measured[name].append(_last_json(_PALLAS_PROGRAM, arguments))
+            print(name, measured[name][-1], flush=True)
+    rows = [_row(name, variants[name], measured) for name in variants]
+    rows += [_pallas_row(name, measured[name]) for name in pallas]
+    for row in rows:
+        print(json.dumps(row), flush=True)
+    command = f"python -m benchmarks step-speed --repeats {repeats}"
+    result = write_result(f"step-speed-{device_name()}", command, {"variants": rows}, out)
+    print(f"Wrote {result}")
+
+
+def _last_json(program: str, arguments: Iterable[Any], flags: str = "") -> Any:
+    """What a program prints last in a new process with these options, or the end of its error."""
+    variables = {
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip(),
+        # Compiled programs of another variant must not be found.
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+        # The last line is then of the error, not about hidden lines of the traceback.
+        "JAX_TRACEBACK_FILTERING": "off",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(unroll)],
+        [sys.executable, "-c", program, *map(str, arguments)],
         env=os.environ | variables,
         capture_output=True,
         text=True,
     )
     if done.returncode:
         return done.stderr.strip().splitlines()[-1][-200:] if done.stderr else "failed"
-    return float(json.loads(done.stdout.splitlines()[-1]))
-
-
-def main(repeats: int, out: Path) -> None:
-    """Measure every variant, print a line for each, and write the file."""
-    variants = _CPU if jax.default_backend() == "cpu" else _GPU
-    measured: dict[str, list[Any]] = {name: [] for name in variants}
-    for _ in range(repeats):
-        for name, variant in variants.items():
-            measured[name].append(seconds_a_step(*variant))
-    rows = [_row(name, variants[name], measured) for name in variants]
-    for row in rows:
-        print(json.dumps(row), flush=True)
-    command = f"python -m benchmarks step-speed --repeats {repeats}"
-    result = write_result(f"step-speed-{device_name()}", command, {"variants": rows}, out)
-    print(f"Wrote {result}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _row(name: str, variant: tuple[str, int], measured: dict[str, list[Any]]) -> dict[str, Any]:
@@ -115,3 +156,14 @@ def _row(name: str, variant: tuple[str, int], measured: dict[str, list[Any]]) ->
     first = [one for one in next(iter(measured.values())) if not isinstance(one, str)]
     speed_up = float(np.median(first)) / seconds if first else None
     return row | {"seconds_a_step": seconds, "times_as_fast": speed_up}
+
+
+def _pallas_row(name: str, measured: list[Any]) -> dict[str, Any]:
+    """The medians of what was measured; as fast compared to the library in the same process."""
+    row = {"variant": name, "all": measured}
+    results = [one for one in measured if not isinstance(one, str)]
+    if not results:
+        return row | {"error": measured[0]}
+    medians = {key: float(np.median([one[key] for one in results])) for key in results[0]}
+    speed_up = medians["engine_seconds_a_step"] / medians["seconds_a_step"]
+    return row | medians | {"times_as_fast": speed_up}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -74,19 +75,23 @@ class Atoms(eqx.Module):
         """Atoms at any locations (m, d), with covariances (m, d, d) if given."""
         return cls(jnp.asarray(locations), None, spread)
 
-    def neighbour_distance(self) -> Array:
+    def neighbour_distance(self) -> Any:
         """The distance between neighbouring atoms; 0 for one atom.
 
-        Without a grid it is the median distance to the nearest atom at another location.
+        Without a grid it is the median distance to the nearest atom at another location. From
+        arrays of NumPy with a leading axis come the distances (n,) of n sets of atoms.
         """
         if self.spacing is not None:
             return self.spacing
-        n = self.locations.shape[0]
-        if n == 1:
-            return jnp.zeros(())
-        gaps = jnp.linalg.norm(self.locations[:, None] - self.locations[None], axis=-1)
-        nearest = jnp.min(jnp.where(gaps > 0, gaps, jnp.inf), axis=1)
-        return jnp.nan_to_num(jnp.median(nearest), posinf=0.0)
+        eta: Any = self.locations
+        xp = eta.__array_namespace__()
+        if eta.shape[-2] == 1:
+            return xp.zeros(eta.shape[:-2], eta.dtype)
+        apart = xp.abs(eta[..., :, None, :] - eta[..., None, :, :])
+        # The square of a tiny distance would be zero.
+        gaps = apart[..., 0] if eta.shape[-1] == 1 else xp.linalg.norm(apart, axis=-1)
+        nearest = xp.min(xp.where(gaps > 0, gaps, xp.inf), axis=-1)
+        return xp.nan_to_num(xp.median(nearest, axis=-1), posinf=0.0)
 
     def nearest(self, y: Array) -> Array:
         """The locations (n, d) of the atoms closest to targets (n, d)."""

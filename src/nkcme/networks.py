@@ -59,11 +59,23 @@ class SpectralLinear(eqx.Module):
         u, v = _power_iteration(jax.lax.stop_gradient(self.linear.weight), self.u)
         return eqx.tree_at(lambda layer: (layer.u, layer.v), self, (u, v))
 
-    def __call__(self, x: Array) -> Array:
+    def normalised(self) -> eqx.nn.Linear:
+        """The layer that it stands for."""
         u, v = jax.lax.stop_gradient((self.u, self.v))
         weight = self.linear.weight / (u @ self.linear.weight @ v)
-        normalised = eqx.tree_at(lambda layer: layer.weight, self.linear, weight)
-        return normalised(x)
+        return eqx.tree_at(lambda layer: layer.weight, self.linear, weight)
+
+
+def _applied(layer: eqx.nn.Linear | SpectralLinear, x: Array) -> Array:
+    """The output of a layer, for one input.
+
+    A linear layer of Equinox computes W x. For a batch of inputs that gives columns, and a compiler
+    that does not simplify (`nkcme.training.compilation.jit_literally`) transposes them at every
+    layer.
+    """
+    linear = layer.normalised() if isinstance(layer, SpectralLinear) else layer
+    assert linear.bias is not None
+    return x @ linear.weight.T + linear.bias
 
 
 def _power_iteration(weight: Array, u: Array) -> tuple[Array, Array]:
@@ -96,39 +108,43 @@ def _linear_layers(sizes: Sequence[int], keys: Sequence[Array]) -> list[eqx.nn.L
     ]
 
 
-def _padded_layers(sizes: Sequence[int], key: Array, fan_in: Array) -> list[eqx.nn.Linear]:
+def _padded_layers(sizes: Sequence[int], words: Any, fan_in: Any) -> list[eqx.nn.Linear]:
     """Linear layers whose first has weights for ``fan_in`` inputs, and zeros for the rest.
 
-    They are drawn as Equinox draws them, but by `_hashed_uniform`, which compiles in no time.
+    They are drawn as Equinox draws them, but by `_hashed_uniform`. From arrays of NumPy, words of
+    keys (n, 2) and ``fan_in`` (n,), come the layers of n networks.
     """
     shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
+    xp = fan_in.__array_namespace__()
     layers: list[eqx.nn.Linear] = []
     first = 0
     for n_out, n_in in shapes:
-        limit = 1 / math.sqrt(n_in) if layers else 1 / jnp.sqrt(fan_in)
-        drawn = limit * (2.0 * _hashed_uniform(key, first, n_out * (n_in + 1)) - 1.0)
+        limit = 1 / math.sqrt(n_in) if layers else 1 / xp.sqrt(fan_in)[..., None]
+        drawn = limit * (2.0 * _hashed_uniform(words, first, n_out * (n_in + 1)) - 1.0)
         first += n_out * (n_in + 1)
-        matrix, bias = drawn[n_out:].reshape(n_out, n_in), drawn[:n_out]
+        matrix, bias = drawn[..., n_out:].reshape(*fan_in.shape, n_out, n_in), drawn[..., :n_out]
         if not layers:
-            matrix = jnp.where(jnp.arange(n_in)[None] < fan_in, matrix, 0.0)
+            is_input = xp.arange(n_in)[None] < fan_in[..., None, None]
+            matrix = xp.where(is_input, matrix, 0.0)
         layers.append(_linear(matrix, bias))
     return layers
 
 
-def _hashed_uniform(key: Array, first: int, n: int) -> Array:
-    """Numbers ``first`` to ``first + n`` of a sequence in [0, 1) that belongs to a key.
+def _hashed_uniform(words: Any, first: int, n: int) -> Any:
+    """Numbers ``first`` to ``first + n`` of a sequence in [0, 1) for each key (..., 2).
 
     Each is a hash (the finaliser of MurmurHash3) of its place and of the key. That is enough for
     initial weights, and JAX's generator takes a compiler longer than a whole initialisation.
     """
-    words = jax.random.key_data(key).ravel()
-    hashed = jnp.arange(first, first + n, dtype=jnp.uint32) * jnp.uint32(0x9E3779B9)
-    for word in (words[-2], words[-1], jnp.uint32(n)):
+    xp = words.__array_namespace__()
+    number = xp.uint32
+    hashed = xp.arange(first, first + n, dtype=number) * number(0x9E3779B9)
+    for word in (words[..., :1], words[..., 1:], number(n)):
         hashed = hashed ^ word
         for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-            hashed = (hashed ^ (hashed >> shift)) * jnp.uint32(factor)
+            hashed = (hashed ^ (hashed >> shift)) * number(factor)
         hashed = hashed ^ (hashed >> 16)
-    return (hashed >> 8).astype(jnp.float32) * 2.0**-24
+    return (hashed >> 8).astype(xp.float32) * 2.0**-24
 
 
 def _linear(weight: Array, bias: Array | None) -> eqx.nn.Linear:
@@ -169,10 +185,14 @@ class MLP(eqx.Module):
         activation: str,
         head: str,
         spectral_norm: Sequence[int] = (),
-        key: Array,
-        fan_in: Array | None = None,
+        key: Any,
+        fan_in: Any = None,
     ):
-        """Initialise at random; with ``fan_in``, all but that many of the inputs are padding."""
+        """Initialise at random; with ``fan_in``, all but that many of the inputs are padding.
+
+        Without normalised layers ``key`` can be the words (n, 2) of n keys, and ``fan_in`` (n,), as
+        arrays of NumPy. Arrays of the network then have a leading axis, and nothing is compiled.
+        """
         sizes = [n_in, *hidden, n_out]
         n_layers = len(sizes) - 1
         for name, value, known in (
@@ -187,13 +207,14 @@ class MLP(eqx.Module):
                 f"spectral_norm names layers from {-n_layers} to {n_layers - 1}; got {outside[0]}"
             )
         normalised = {i % n_layers for i in spectral_norm}
-        keys = [key] if fan_in is not None and not normalised else jax.random.split(key, n_layers)
+        keys: Any = jax.random.split(key, n_layers) if normalised or fan_in is None else ()
         power_keys = {i: jax.random.split(keys[i]) for i in normalised}
         if fan_in is None:
             linear_keys = [power_keys[i][0] if i in normalised else k for i, k in enumerate(keys)]
             layers = _linear_layers(sizes, linear_keys)
         else:
-            layers = _padded_layers(sizes, key, fan_in)
+            words = key if isinstance(key, np.ndarray) else jax.random.key_data(key)
+            layers = _padded_layers(sizes, words, fan_in)
         self.layers = tuple(
             SpectralLinear(layer, key=power_keys[i][1]) if i in normalised else layer
             for i, layer in enumerate(layers)
@@ -203,8 +224,8 @@ class MLP(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         for layer in self.layers[:-1]:
-            x = ACTIVATIONS[self.activation](layer(x))
-        return HEADS[self.head](self.layers[-1](x))
+            x = ACTIVATIONS[self.activation](_applied(layer, x))
+        return HEADS[self.head](_applied(self.layers[-1], x))
 
     def stacked(self) -> StackedNetworks:
         """The same networks for NumPy, without the head; arrays have a leading axis of members."""

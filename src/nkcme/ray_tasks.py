@@ -45,8 +45,9 @@ def run_on_ray(
                 for reference in finished:
                     yield _result(ray, reference)
         finally:
-            for reference in waiting:
-                ray.cancel(reference)
+            if ray.is_initialized():  # else Ray would start a cluster here, to cancel them on
+                for reference in waiting:
+                    ray.cancel(reference)
 
 
 @contextmanager
@@ -65,10 +66,16 @@ def connected(address: str) -> Iterator[Any]:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise NkcmeError(f"no Ray cluster answers at {address}: {reason[:200]}") from error
+        raise NkcmeError(f"no Ray cluster answers at {address}: {_reason(error)}") from error
     try:
         yield ray
+    except ConnectionError as error:
+        if ray.is_initialized():
+            raise
+        raise NkcmeError(
+            f"the connection to the Ray cluster at {address} was lost ({_reason(error)}); start "
+            "again: what is finished, or in a checkpoint, stays"
+        ) from error
     finally:
         ray.shutdown()
 
@@ -76,8 +83,10 @@ def connected(address: str) -> Iterator[Any]:
 def _need_answer(address: str) -> None:
     """Refuse an address where nothing listens, for which Ray itself waits for many minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():  # "auto" and "local"
-        return
+    if not host or not port.isdecimal():
+        if address.startswith("ray://"):
+            raise NkcmeError(f"the address of a Ray client must be ray://HOST:PORT; got {address}")
+        return  # "auto" and "local"
     try:
         socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
     except (OSError, OverflowError) as error:
@@ -97,8 +106,13 @@ def _result(ray: Any, reference: Any) -> Any:
     except ray.exceptions.RayTaskError as error:  # its text is the traceback of the worker
         raise error.cause from error
     except ray.exceptions.RayError as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise NkcmeError(
-            f"a task was lost {MAX_RETRIES + 1} times, the last with: {reason[:200]}; start again: "
-            "what is finished stays"
+            f"a task was lost {MAX_RETRIES + 1} times, the last with: {_reason(error)}; start "
+            "again: what is finished stays"
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    """One line of an error of Ray: the first, or the last where a traceback follows."""
+    lines = (str(error).strip() or type(error).__name__).splitlines()
+    return lines[-1 if lines[0].endswith(":") else 0][:200]

@@ -10,7 +10,7 @@ import pytest
 import nkcme
 from nkcme import NKCME, runtime
 from nkcme.errors import ModelFileError
-from nkcme.estimators.nkcme.tree_tables import TreeEnsemble
+from nkcme.estimators.nkcme.tree_ensemble import TreeEnsemble
 from nkcme.runtime.loading import READERS
 from support.tiny_estimators import TINY_RECIPE, small_recipe
 

@@ -14,7 +14,7 @@ from nkcme.errors import TrainingError
 from nkcme.model_files import CheckpointFile
 from nkcme.training import minibatches, steps
 from nkcme.training.loop import Objective, Plan, Rows, Task, Trained, train
-from nkcme.training.minibatches import Minibatches
+from nkcme.training.minibatches import minibatches_of
 from support.training_runs import Killed, Listener, MemoryCheckpoint
 
 
@@ -268,9 +268,9 @@ def test_an_optimizer_may_depend_on_the_constant_of_its_replica():
 
 
 def test_a_chunk_is_one_program_that_never_calls_the_host():
-    state = steps.start(REGRESSION, keys(2), keys(2), jnp.zeros((2, 3)))
-    rows = Rows(*(jnp.asarray(a[:2]) for a in FOLDS))
-    drawn = Minibatches(make_table(), 5).of_steps(10, np.asarray(state.key), rows, 0)
+    state = steps.start_compiled(REGRESSION, keys(2), keys(2), jnp.zeros((2, 3)))
+    own = minibatches_of(make_table(), 5)
+    drawn = own.of_steps(10, np.asarray(state.key), own.rows(FOLDS, slice(0, 2)), 0)
     inputs = jnp.zeros((2, 3)), *drawn
     text = steps.run_steps.lower(REGRESSION, state, *inputs, 0).as_text()
     assert "stablehlo.while" in text  # the scan

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from nkcme.training.minibatches import (
-    Minibatches,
+    DeviceMinibatches,
+    HostMinibatches,
     device_random_words,
-    device_rows,
     random_words,
 )
 from nkcme.training.rows import Rows
@@ -37,10 +37,12 @@ def test_random_numbers_are_uniform_and_differ_between_steps_and_replicas(words)
     assert stats.kstest(bits.ravel() / 2.0**32, "uniform").pvalue > 1e-3
 
 
-def test_minibatches_have_the_rows_of_their_replica():
+@pytest.mark.parametrize("kind", [HostMinibatches, DeviceMinibatches])
+def test_minibatches_have_the_rows_of_their_replica(kind):
     table = {"x": np.arange(20.0, dtype=np.float32)[:, None], "number": np.arange(20)}
-    rows = device_rows(Rows.of([np.arange(5), np.arange(5, 20), np.array([7])]), slice(0, 3))
-    drawn, keys = Minibatches(table, 8).of_steps(4, KEYS, rows, 0)
+    minibatches = kind(table, 8)
+    rows = Rows.of([np.arange(3), np.arange(5), np.arange(5, 20), np.array([7])])
+    drawn, keys = minibatches.of_steps(4, KEYS, minibatches.rows(rows, slice(1, 4)), 0)
     assert drawn["x"].shape == (4, 3, 8, 1)
     assert keys.shape == (4, 3, 2)
     np.testing.assert_array_equal(drawn["x"][..., 0], drawn["number"])

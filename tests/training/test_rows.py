@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from nkcme.errors import TrainingError
-from nkcme.training.rows import Rows, drawn_rows, weights_of
+from nkcme.training.rows import RowLookup, Rows, drawn_rows, weights_of
 
 drawn = jax.jit(drawn_rows)
 
@@ -76,6 +76,22 @@ def test_the_smallest_and_largest_draws_stay_inside_the_replica():
         for index, total, row in zip(rows.index, rows.total, expected, strict=True):
             found = drawn(index, total, np.full(3, bits, np.uint32))
             np.testing.assert_array_equal(found, row)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1e-9, 0.3, 1.0, 2.0, 1e6]), min_size=1, max_size=40),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_lookup_of_numpy_is_the_search_of_the_device(weights, seed):
+    weights[-1] += 1.0  # at least one row has a weight
+    rows = Rows.of([np.arange(len(weights))], [np.array(weights)])
+    lookup = RowLookup.of(rows.index[0], rows.total[0])
+    edges = rows.total[0].astype(np.int64)[:, None] + [-1, 0, 1]
+    some = np.random.default_rng(seed).integers(2**32, size=64)
+    bits = np.r_[0, 2**32 - 1, edges.ravel(), some].clip(0, 2**32 - 1).astype(np.uint32)
+    padded = [np.pad(leaf[0], (0, 40 - len(leaf[0])), "edge") for leaf in rows]  # one program
+    expected = drawn(*padded, np.resize(bits, 256))[: len(bits)]
+    np.testing.assert_array_equal(lookup.drawn(bits.reshape(-1, 1))[:, 0], expected)
 
 
 def test_shares_are_the_normalised_weights():

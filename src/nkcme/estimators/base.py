@@ -27,6 +27,7 @@ from nkcme.estimators.training_data import Encoded, TrainingTable, checked_table
 from nkcme.forking import need_unforked_process
 from nkcme.tables.column_types import need_types
 from nkcme.training.compilation_clock import CompilationClock
+from nkcme.training.garbage import old_objects_spared
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -135,7 +136,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         """
         self._check_parameters()
         start = time.perf_counter()
-        with CompilationClock() as compilation:
+        with CompilationClock() as compilation, old_objects_spared():
             table = self._encode_training(X, y, sample_weight, X_val, y_val, groups, times)
             trained = self._train([table.data])[0]
             self._set_fitted(table.attributes, trained)
@@ -178,7 +179,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
                 "fit_many needs at least one data set, and all with the same encoded columns and "
                 "outputs"
             )
-        with CompilationClock() as compilation:
+        with CompilationClock() as compilation, old_objects_spared():
             trained = self._train([table.data for table in tables])
         for one, table, state in zip(clones, tables, trained, strict=True):
             one._set_fitted(table.attributes, state)
@@ -195,6 +196,8 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
         y_val: Any = None,
         groups: Any = None,
         times: Any = None,
+        *,
+        distinct: bool = True,
     ) -> TrainingTable:
         need_unforked_process()
         if not self._has_folds and (groups is not None or times is not None):
@@ -215,6 +218,7 @@ class ConditionalEstimator(PredictionMethods, RegressorMixin, BaseEstimator):
             types=self.columns,
             groups=groups,
             times=times,
+            distinct=distinct,
         )
 
     @property

@@ -39,8 +39,9 @@ class Target(NamedTuple):
 class Encoded(NamedTuple):
     """Standardised, finite, two-dimensional float32 arrays.
 
-    The rows are distinct, of positive weight, and sorted. The fit therefore depends neither on the
-    order of the table nor on whether a row has weight two or occurs twice.
+    The rows are distinct, of positive weight, and sorted, but for tables that are too large for
+    cross-fitting. The fit therefore depends neither on the order of the table nor on whether a row
+    has weight two or occurs twice.
     """
 
     x: np.ndarray  # (n, p)
@@ -139,8 +140,11 @@ def encode_training(
     types: ColumnTypes | None = None,
     groups: Any = None,
     times: Any = None,
+    distinct: bool = True,
 ) -> TrainingTable:
     """Check and encode a training table; ``estimator`` itself is not changed.
+
+    Unless its rows are to be ``distinct`` they stay in their order, and repeated.
 
     ``types`` are those of some columns, instead of what is found. Rows of one of ``groups``, or of
     neighbouring ``times``, are held out together.
@@ -181,7 +185,9 @@ def encode_training(
     }
     if hasattr(probe, "feature_names_in_"):
         attributes["feature_names_in_"] = probe.feature_names_in_
-    x, z, weight, together = distinct_rows(x, scaler.transform(modelled), weight, together)
+    z = scaler.transform(modelled)
+    if distinct:
+        x, z, weight, together = distinct_rows(x, z, weight, together)
     data = Encoded(
         x,
         z,

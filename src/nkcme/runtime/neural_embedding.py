@@ -18,7 +18,7 @@ from nkcme.estimators.nkcme.file_contents import law_arrays_of, location_from, u
 from nkcme.estimators.nkcme.fitted_model import FittedModel, bandwidths_above, mean_bandwidth
 from nkcme.estimators.nkcme.law import reading_of
 from nkcme.estimators.nkcme.law_files import law_from
-from nkcme.estimators.nkcme.tree_tables import TreeEnsemble
+from nkcme.estimators.nkcme.tree_ensemble import TreeEnsemble
 from nkcme.forward_passes import StackedNetworks, softmax
 from nkcme.runtime.components import read_components
 from nkcme.runtime.file_arrays import FileArrays, split_solution

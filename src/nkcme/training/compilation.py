@@ -51,15 +51,12 @@ def compilation_cache() -> Path | None:
 #: Without LLVM's optimisation programs of a CPU compile up to ten times faster, and run slower.
 _UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
-#: Without fusion emitters the programs of training compile in half the time and run as fast.
-_TERSE = {"xla_cpu_use_fusion_emitters": False}
-
 #: The simplifier of algebra finds other forms in a program for one device than in one for several
 #: (jaxlib 0.10): the last digits would depend on the number of processes.
-_LITERAL = {**_TERSE, "xla_disable_hlo_passes": "algsimp"}
+_LITERAL = {"xla_disable_hlo_passes": "algsimp"}
 
 #: A GPU's compiler would try out many ways to multiply matrices, for longer than training takes.
-_UNTRIED = {"xla_gpu_autotune_level": 0}
+_WITHOUT_TRIALS = {"xla_gpu_autotune_level": 0}
 
 
 def jit_quickly(f: Callable[..., Any], **options: Any) -> Any:
@@ -67,9 +64,9 @@ def jit_quickly(f: Callable[..., Any], **options: Any) -> Any:
     return _Jitted(f, _UNOPTIMISED, options)
 
 
-def jit_tersely(f: Callable[..., Any], **options: Any) -> Any:
+def jit_without_trials(f: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit` with these options, for programs whose compilation takes as long as their run."""
-    return _Jitted(f, _TERSE, options)
+    return _Jitted(f, {}, options)
 
 
 def jit_literally(f: Callable[..., Any], **options: Any) -> Any:
@@ -87,7 +84,7 @@ class _Jitted:
 
     @cached_property
     def _jitted(self) -> Any:
-        options = {"cpu": self._of_cpu, "gpu": _UNTRIED}.get(jax.default_backend())
+        options = {"cpu": self._of_cpu, "gpu": _WITHOUT_TRIALS}.get(jax.default_backend())
         if options is not None and _takes(tuple(options.items())):
             return jax.jit(self._f, compiler_options=options, **self._options)
         return jax.jit(self._f, **self._options)

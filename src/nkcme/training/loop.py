@@ -28,13 +28,19 @@ from nkcme.training.chunks import (
     refuse_divergence,
     run_in_chunks,
 )
-from nkcme.training.compilation import jit_quickly, use_compilation_cache
-from nkcme.training.minibatches import Minibatches, device_rows
+from nkcme.training.compilation import use_compilation_cache
+from nkcme.training.minibatches import Minibatches, device_rows, minibatches_of
 from nkcme.training.plan import History, Judge, Plan
 from nkcme.training.processes import from_first
 from nkcme.training.replicas import concatenated, single_precision, workers
 from nkcme.training.rows import Rows
-from nkcme.training.steps import State, result_of, split_keys, start
+from nkcme.training.steps import (
+    State,
+    result_of,
+    split_keys,
+    start_by_numpy,
+    start_compiled,
+)
 from nkcme.training.streamed_minibatches import StreamedMinibatches
 from nkcme.training.task import Objective, Task
 from nkcme.training.validation import better_states, validation_score
@@ -90,7 +96,7 @@ def train(
     """
     use_compilation_cache()
     is_stream = isinstance(table, StreamedMinibatches)
-    minibatches = table if is_stream else Minibatches(table, plan.batch_size)
+    minibatches = table if is_stream else minibatches_of(table, plan.batch_size)
     slices = minibatches.groups(len(keys))
     initial_keys, step_keys = split_keys(keys)
     inputs = [
@@ -98,7 +104,7 @@ def train(
             jax.device_put(initial_keys[group]),
             jax.device_put(step_keys[group]),
             jax.device_put(jax.tree.map(lambda c, g=group: np.asarray(c)[g], constants)),
-            rows and device_rows(rows, group),
+            rows and minibatches.rows(rows, group),
             validation_rows and device_rows(validation_rows, group),
         )
         for group in slices
@@ -121,7 +127,7 @@ class _Inputs(NamedTuple):
     initial_keys: Array
     keys: Array
     constants: PyTree
-    rows: Any  # Rows; None of a stream
+    rows: Any  # as its minibatches take them; None of a stream
     validation_rows: Rows | None
 
 
@@ -147,14 +153,20 @@ class _Run:
 
     def start(self) -> None:
         # Programs compile in parallel, but are traced only once: groups of one size share them.
-        by_size = {len(inputs.keys): inputs for inputs in self.inputs}
-        shapes = [start.eval_shape(*self._of_start(inputs)) for inputs in by_size.values()]
+        of_start = [self._of_start(inputs) for inputs in self.inputs]
+        if self.task.starts_by_numpy:
+            self.states = [start_by_numpy(*one) for one in of_start]
+            shapes: list[Any] = self.states
+        else:
+            shapes = [start_compiled.eval_shape(*one) for one in of_start]
+        by_size = {
+            len(one.keys): (one, shape) for one, shape in zip(self.inputs, shapes, strict=True)
+        }
         compiled = [
-            self.pool.submit(self._compile_chunk, *pair)
-            for pair in zip(shapes, by_size.values(), strict=True)
+            self.pool.submit(self._compile_chunk, shape, one) for one, shape in by_size.values()
         ]
-        started = [self.pool.submit(start, *self._of_start(inputs)) for inputs in self.inputs]
-        self.states = [future.result() for future in started]
+        if not self.task.starts_by_numpy:
+            self.states = list(self.pool.map(start_compiled, *zip(*of_start, strict=True)))
         for future in compiled:
             future.result()
 
@@ -165,7 +177,7 @@ class _Run:
     def _compile_chunk(self, state: State, inputs: _Inputs) -> None:
         """Compile the program of the first chunk, for states of these shapes."""
         for length in self.plan.chunks()[:1]:
-            self.minibatches.compile(self.task, state, inputs.constants, inputs.rows, length)
+            self.minibatches.compile(self.task, state, inputs.constants, length)
 
     def chunk_lengths(self, done: int) -> Iterator[int]:
         for length in self.plan.chunks(done):
@@ -211,15 +223,13 @@ class _Run:
         first, judged = 0, []
         for state in self.states:
             last = first + len(state.best_score)
-            best_so_far = state.best, state.best_score, state.since_best
-            kept = _keep_best(
-                scores[first:last],
-                result_of(state),
-                *best_so_far,
-                self.plan.patience,
-                least_gain,
-            )
-            judged.append(state._replace(**dict(zip(_BEST, kept, strict=True))))
+            own = jax.tree.map(lambda leaf: leaf[first:last], models)  # noqa: B023
+            # By NumPy: the models are on the host already, and there is nothing to compile.
+            best, *before = jax.device_get((state.best, state.best_score, state.since_best))
+            so_far = best, before[0], before[1]
+            kept = better_states(scores[first:last], own, *so_far, self.plan.patience, least_gain)
+            placed = jax.device_put(kept, may_alias=False)
+            judged.append(state._replace(**dict(zip(_BEST, placed, strict=True))))
             first = last
         self.states = judged
 
@@ -244,8 +254,6 @@ _ANY_LOSS = -1e30
 
 #: The fields of a state that `better_states` replaces.
 _BEST = ("best", "best_score", "since_best")
-
-_keep_best = jit_quickly(better_states)
 
 
 @partial(jax.jit, static_argnums=(0, 4), donate_argnums=1)

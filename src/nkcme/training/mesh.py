@@ -6,7 +6,7 @@ The devices are those of one process, such as several GPUs, or of several proces
 
 from __future__ import annotations
 
-from math import gcd
+from itertools import product
 from typing import Any, NamedTuple
 
 import jax
@@ -25,21 +25,26 @@ class DeviceMesh(NamedTuple):
     mesh: Mesh
 
     @classmethod
-    def of(cls, n_replicas: int) -> DeviceMesh | None:
-        """The mesh of all devices for some replicas; None where there is one device.
+    def of(cls, n_replicas: int, n_lanes: int) -> DeviceMesh | None:
+        """The mesh for some replicas and the lanes of this process; None where it is one device.
 
-        Several processes share the rows alone: each then reads rows of its own, and only its own.
+        It has as many devices as replicas and lanes can be divided over. Several processes share
+        the rows alone: each then reads rows of its own, and only its own.
         """
-        devices = np.array(jax.devices())
-        if len(devices) == 1:
+        n_processes = jax.process_count()
+        of_replicas, of_rows = shares_of(
+            n_replicas if n_processes == 1 else 1, n_lanes, jax.local_device_count()
+        )
+        used = of_replicas * of_rows
+        if used * n_processes == 1:
             return None
-        of_replicas = gcd(n_replicas, len(devices)) if jax.process_count() == 1 else 1
-        return cls(Mesh(devices.reshape(of_replicas, -1), (REPLICAS, ROWS)))
+        devices = [d for i in range(n_processes) for d in _devices_of(i)[:used]]
+        return cls(Mesh(np.reshape(devices, (of_replicas, -1)), (REPLICAS, ROWS)))
 
     @property
     def rows_by_process(self) -> int:
         """Into how many shares the rows of this process are divided."""
-        return max(int(self.mesh.shape[ROWS]) // jax.process_count(), 1)
+        return int(self.mesh.shape[ROWS]) // jax.process_count()
 
     def by_replica(self, tree: PyTree, axis: int = 0) -> PyTree:
         """Arrays that every process has, divided over devices along their axis of replicas."""
@@ -59,3 +64,19 @@ class DeviceMesh(NamedTuple):
         return jax.tree.map(
             lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), tree
         )
+
+
+def shares_of(n_replicas: int, n_lanes: int, n_devices: int) -> tuple[int, int]:
+    """Divisors of the replicas and of the lanes that make use of the most devices.
+
+    Of several such pairs that with the most shares of replicas, which exchange nothing.
+    """
+    pairs = product(range(1, n_replicas + 1), range(1, n_lanes + 1))
+    usable = [
+        (a, b) for a, b in pairs if a * b <= n_devices and n_replicas % a == 0 and n_lanes % b == 0
+    ]
+    return max(usable, key=lambda pair: (pair[0] * pair[1], pair[0]))
+
+
+def _devices_of(process: int) -> list[jax.Device]:
+    return [device for device in jax.devices() if device.process_index == process]

@@ -1,8 +1,9 @@
-"""Minibatches of a table: drawn and gathered by small programs, apart from the training program."""
+"""Minibatches of a table: drawn and gathered apart from the training program."""
 
 from __future__ import annotations
 
-from functools import partial
+from abc import ABC, abstractmethod
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -11,10 +12,10 @@ import numpy as np
 from jax import Array
 
 from nkcme.training.chunks import equal_chunks, near_divisor
-from nkcme.training.compilation import jit_tersely
+from nkcme.training.compilation import jit_without_trials
 from nkcme.training.padding import eighth_larger, pad_to, power_of_two
 from nkcme.training.replicas import groups
-from nkcme.training.rows import KEY_KIND, Rows, drawn_rows
+from nkcme.training.rows import KEY_KIND, RowLookup, Rows, drawn_rows
 from nkcme.training.steps import run_steps
 from nkcme.training.task import Task
 
@@ -41,7 +42,7 @@ def device_rows(rows: Rows, group: slice) -> Rows:
     return Rows(*(jax.device_put(_padded(leaf, 1, least)) for leaf in own))
 
 
-class Minibatches:
+class Minibatches(ABC):
     """The minibatches of some steps.
 
     A training program that gets them sees nothing of the table, so tables of any number of rows
@@ -49,8 +50,13 @@ class Minibatches:
     """
 
     def __init__(self, table: PyTree, batch_size: int):
-        self.table = jax.device_put(jax.tree.map(lambda leaf: _padded(leaf, 0, _MOST_ROWS), table))
+        self._table = jax.tree.map(np.asarray, table)
         self.batch_size = batch_size
+
+    @cached_property
+    def table(self) -> PyTree:
+        """The table on the device, padded."""
+        return jax.device_put(jax.tree.map(lambda leaf: _padded(leaf, 0, _MOST_ROWS), self._table))
 
     def groups(self, n_replicas: int) -> list[slice]:
         """The groups of replicas that share one call of a program."""
@@ -62,31 +68,67 @@ class Minibatches:
 
     def pieces(self, length: int, n_replicas: int) -> list[int]:
         """The numbers of steps, ``length`` in total, whose minibatches fit into memory at once."""
-        of_row = sum(leaf.nbytes // max(len(leaf), 1) for leaf in jax.tree.leaves(self.table))
+        of_row = sum(leaf.nbytes // max(len(leaf), 1) for leaf in jax.tree.leaves(self._table))
         of_step = n_replicas * self.batch_size * (of_row + 4)  # four for its random number
         return equal_chunks(length, near_divisor(length, max(_MAX_GATHERED // of_step, 1)), 0)
 
+    @abstractmethod
+    def rows(self, rows: Rows, group: slice) -> Any:
+        """The rows of a group of replicas, as `of_steps` takes them."""
+
+    @abstractmethod
     def of_steps(
-        self, length: int, key_data: np.ndarray, rows: Rows, start: int
+        self, length: int, key_data: np.ndarray, rows: Any, start: int
     ) -> tuple[PyTree, Any]:
         """Minibatches (length, replicas, batch_size, ...) and key data (length, replicas, 2)."""
-        draw = random_words if jax.default_backend() == "cpu" else device_random_words
-        keys, bits = draw(key_data, start, length, self.batch_size)
-        return _gathered(self.table, rows, bits), keys
 
-    def compile(
-        self, task: Task, state: PyTree, constants: PyTree, rows: Rows, length: int
-    ) -> None:
+    def compile(self, task: Task, state: PyTree, constants: PyTree, length: int) -> None:
         """Compile the program of a chunk of this length, for states of these shapes."""
-        length = self.pieces(length, len(rows.index))[0]
-        size = (length, len(rows.index))
-        bits, keys = (jax.ShapeDtypeStruct((*size, n), np.uint32) for n in (self.batch_size, 2))
-        batches = _gathered.eval_shape(self.table, rows, bits)
+        n_replicas = len(state.key)
+        length = self.pieces(length, n_replicas)[0]
+        size = (length, n_replicas, self.batch_size)
+        batches = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct((*size, *leaf.shape[1:]), leaf.dtype), self._table
+        )
+        keys = jax.ShapeDtypeStruct((length, n_replicas, 2), np.uint32)
         run_steps.lower(task, state, constants, batches, keys, 0).compile()
 
     def run(self, *inputs: Any) -> Any:
         """The steps of a piece: the new state, and values of each replica."""
         return run_steps(*inputs)
+
+
+class HostMinibatches(Minibatches):
+    """Minibatches that NumPy gathers: beside a CPU that trains nothing needs to be compiled."""
+
+    def rows(self, rows: Rows, group: slice) -> list[RowLookup]:
+        return [RowLookup.of(*row) for row in zip(*(leaf[group] for leaf in rows), strict=True)]
+
+    def of_steps(
+        self, length: int, key_data: np.ndarray, rows: list[RowLookup], start: int
+    ) -> tuple[PyTree, np.ndarray]:
+        keys, bits = random_words(key_data, start, length, self.batch_size)
+        drawn = np.stack([own.drawn(bits[:, i]) for i, own in enumerate(rows)], axis=1)
+        return jax.tree.map(lambda leaf: leaf.take(drawn, axis=0), self._table), keys
+
+
+class DeviceMinibatches(Minibatches):
+    """Minibatches that are drawn and gathered on the device: a GPU would wait for the host."""
+
+    def rows(self, rows: Rows, group: slice) -> Rows:
+        return device_rows(rows, group)
+
+    def of_steps(
+        self, length: int, key_data: np.ndarray, rows: Rows, start: int
+    ) -> tuple[PyTree, Any]:
+        keys, bits = device_random_words(key_data, start, length, self.batch_size)
+        return _gathered(self.table, rows, bits), keys
+
+
+def minibatches_of(table: PyTree, batch_size: int) -> Minibatches:
+    """The minibatches of a pytree of arrays that share their first axis."""
+    on_cpu = jax.default_backend() == "cpu"
+    return (HostMinibatches if on_cpu else DeviceMinibatches)(table, batch_size)
 
 
 def random_words(
@@ -115,7 +157,7 @@ def random_words(
 def device_random_words(
     key_data: Array, start: int, length: int, batch_size: int
 ) -> tuple[Array, Array]:
-    """Other numbers of the same kind, made on the device: a GPU would wait for the host."""
+    """Other numbers of the same kind, made on the device."""
 
     def one(data: Array) -> Array:
         key = jax.random.wrap_key_data(data, impl=KEY_KIND)
@@ -132,7 +174,7 @@ def _padded(array: np.ndarray, axis: int, least: int) -> np.ndarray:
     return pad_to(array, eighth_larger(array.shape[axis], least=least), axis=axis, fill="last")
 
 
-@jit_tersely
+@jit_without_trials
 def _gathered(table: PyTree, rows: Rows, bits: Array) -> PyTree:
     """The rows of a table that random bits (length, replicas, batch_size) stand for."""
     drawn = jax.vmap(drawn_rows, in_axes=(0, 0, 1), out_axes=1)(*rows, bits)

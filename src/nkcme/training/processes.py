@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import jax
@@ -30,13 +33,15 @@ def join(coordinator: str, n_processes: int, process_id: int) -> ProcessWatch:
     if _watch is not None:
         return _watch
     try:
-        jax.distributed.initialize(
-            coordinator,
-            n_processes,
-            process_id,
-            initialization_timeout=_START_SECONDS,
-            shutdown_timeout_seconds=_END_SECONDS,
-        )
+        with threads_that_do_not_preempt():
+            jax.distributed.initialize(
+                coordinator,
+                n_processes,
+                process_id,
+                initialization_timeout=_START_SECONDS,
+                shutdown_timeout_seconds=_END_SECONDS,
+            )
+            jax.devices()  # starts the thread that messages arrive in
     except Exception as error:  # of several types, by what failed
         raise TrainingError(
             f"process {process_id} cannot join the {n_processes} processes at {coordinator} "
@@ -45,6 +50,26 @@ def join(coordinator: str, n_processes: int, process_id: int) -> ProcessWatch:
     host = coordinator.rpartition(":")[0]
     _watch = watch_processes(host, n_processes, process_id, _agreed)
     return _watch
+
+
+@contextmanager
+def threads_that_do_not_preempt() -> Iterator[None]:
+    """Threads started within do not interrupt others of their core, on Linux.
+
+    The thread in which messages of other processes arrive (that of gloo, on CPUs) polls without a
+    pause while another thread sends. Where both share a core it interrupted the sender, and polled
+    until its slice of time ended: 2.6 ms for a message that takes 0.1 ms.
+    """
+    if not hasattr(os, "SCHED_BATCH") or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        yield
+        return
+    with suppress(OSError):  # a container may forbid it, and messages are slower
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _agreed(port: int) -> int:

@@ -17,6 +17,10 @@ AnyArray = Any  # NumPy's on the host, JAX's on the device
 KEY_KIND = "threefry2x32"
 
 
+#: Guides have at most two to this number of buckets.
+_MOST_GUIDE_BITS = 20
+
+
 class Rows(NamedTuple):
     """The row numbers of each replica and their weights, padded to one length.
 
@@ -48,6 +52,36 @@ class Rows(NamedTuple):
             index[i, : len(r)] = r
             total[i, : len(r)] = np.minimum(running / running[-1] * 2.0**32, 2.0**32 - 1)
         return cls(index, total)
+
+
+class RowLookup(NamedTuple):
+    """The rows of one replica, for draws by NumPy.
+
+    Looking random numbers up one by one in the cumulative weights would take longer than gathering
+    the rows. A guide has the answer for the first number of each bucket, and few buckets have
+    another one.
+    """
+
+    index: AnyArray  # (longest,), as in `Rows`
+    total: AnyArray  # (longest,)
+    guide: AnyArray  # (buckets,), the position of each one's first number in ``total``
+    shift: int  # a number without its last bits is that of its bucket
+
+    @classmethod
+    def of(cls, index: np.ndarray, total: np.ndarray) -> RowLookup:
+        """From the index and the totals of a replica of `Rows`."""
+        n_bits = min(len(total).bit_length() + 1, _MOST_GUIDE_BITS)  # two to four buckets a row
+        shift = 32 - n_bits
+        first = np.arange(1 << n_bits, dtype=np.uint32) << np.uint32(shift)
+        guide = np.searchsorted(total, first, side="right")
+        return cls(index, total, guide.astype(np.int32), shift)
+
+    def drawn(self, bits: np.ndarray) -> np.ndarray:
+        """The same as `drawn_rows`, for draws of any shape."""
+        position = self.guide[bits >> np.uint32(self.shift)]
+        late = self.total[position] <= bits
+        position[late] = np.searchsorted(self.total, bits[late], side="right")
+        return self.index[np.minimum(position, len(self.index) - 1)]
 
 
 def drawn_rows(index: Array, total: Array, bits: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 
-from nkcme.training.compilation import jit_literally, jit_quickly, jit_tersely
+from nkcme.training.compilation import jit_literally, jit_quickly, jit_without_trials
 from nkcme.training.mesh import REPLICAS, ROWS
 from nkcme.training.row_shares import RowShare
 from nkcme.training.rows import KEY_KIND
@@ -72,10 +72,31 @@ def _initial_state(task: Task, initial_keys: Array, keys: Array, constants: PyTr
     return jax.vmap(one)(initial_keys, keys, constants)
 
 
-start = jit_quickly(_initial_state, static_argnums=0)
+start_compiled = jit_quickly(_initial_state, static_argnums=0)
 
 
-@partial(jit_tersely, static_argnums=0, donate_argnums=1)
+def start_by_numpy(task: Task, initial_keys: Any, keys: Any, constants: PyTree) -> State:
+    """As `start_compiled` for tasks that start by NumPy. Optimisers start with zeros."""
+    initial_keys, keys, constants = jax.device_get((initial_keys, keys, constants))
+    model = task.init(initial_keys, constants)
+    n = len(keys)
+
+    def optimizer_of_one(model: PyTree, constant: PyTree) -> tuple[PyTree, ...]:
+        return tuple(
+            o.optimizer_for(constant).init(eqx.filter(model, o.trainable(model)))
+            for o in task.objectives
+        )
+
+    first = jax.tree.map(lambda leaf: leaf[0], (model, constants))
+    shapes = jax.eval_shape(optimizer_of_one, *first)
+    optimizer = jax.tree.map(lambda leaf: np.zeros((n, *leaf.shape), leaf.dtype), shapes)
+    best = (model, np.full(n, np.inf, np.float32), np.zeros(n, np.int32))
+    average = model if task.averaging else None
+    # Copies: the program of training writes into the arrays of a state.
+    return State(*jax.device_put((model, optimizer, keys, *best, average), may_alias=False))
+
+
+@partial(jit_without_trials, static_argnums=0, donate_argnums=1)
 def run_steps(
     task: Task, state: State, constants: PyTree, batches: PyTree, keys: Array, start: int
 ) -> tuple[State, dict[str, Array]]:

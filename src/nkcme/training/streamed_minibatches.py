@@ -48,7 +48,7 @@ class StreamedMinibatches:
 
     def __init__(self, read: ReadBlock, block_steps: int, n_replicas: int, n_lanes: int):
         self.block_steps = block_steps
-        self._mesh = DeviceMesh.of(n_replicas)
+        self._mesh = DeviceMesh.of(n_replicas, n_lanes)
         self._n_lanes = n_lanes
         self._read = read
         self._pool = ThreadPoolExecutor(1, "nkcme-read")
@@ -74,8 +74,11 @@ class StreamedMinibatches:
         """The steps of each block of some steps."""
         return [self.block_steps] * (length // self.block_steps)
 
+    def rows(self, rows: Rows, group: slice) -> None:
+        """Nothing: a stream is all that its replicas train on."""
+
     def of_steps(
-        self, length: int, key_data: np.ndarray, rows: Rows | None, start: int
+        self, length: int, key_data: np.ndarray, rows: None, start: int
     ) -> tuple[PyTree, Any]:
         """The minibatches (length, batch_size, ...) of a block, and key data (length, replicas,
         2)."""
@@ -104,9 +107,7 @@ class StreamedMinibatches:
         """Arrays with a leading axis of replicas, where the program needs them."""
         return tree if self._mesh is None else self._mesh.by_replica(tree)
 
-    def compile(
-        self, task: Task, state: PyTree, constants: PyTree, rows: None, length: int
-    ) -> None:
+    def compile(self, task: Task, state: PyTree, constants: PyTree, length: int) -> None:
         """Nothing: the program compiles when its first block was read."""
 
     def run(self, task: Task, *inputs: Any) -> Any:
@@ -120,4 +121,4 @@ class StreamedMinibatches:
         """What each of these devices of this process has."""
         if jax.default_backend() != "cpu":  # which would wait for many small products
             return RowShare()
-        return RowShare(max(self._n_lanes // n_devices, 1))
+        return RowShare(self._n_lanes // n_devices)

@@ -47,6 +47,8 @@ class Task(NamedTuple):
     ``validation(model, batch)`` returns one value per row; lower is better. With ``averaging``
     above zero the result is not the last state but a running mean of the states, over about this
     share of the steps so far: as good as a state whose learning rate has fallen, at any step.
+    With ``starts_by_numpy``, ``init`` makes all replicas at once from arrays of NumPy that have a
+    leading axis, the words of their keys and their constants, and nothing is compiled.
 
     Tasks are compared by identity: training the same task object again on arrays of the same
     shapes reuses the compiled program.
@@ -58,6 +60,7 @@ class Task(NamedTuple):
     monitor: Callable[[PyTree], dict[str, Array]] = lambda model: {}
     validation: Callable[[PyTree, PyTree], Array] | None = None
     averaging: float = 0.0
+    starts_by_numpy: bool = False
 
 
 def apply_objective(

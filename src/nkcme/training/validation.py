@@ -45,24 +45,27 @@ def pairwise_sum(values: Array) -> Array:
 
 
 def better_states(
-    scores: Array,
+    scores: Any,
     models: PyTree,
     best: PyTree,
-    best_score: Array,
-    since_best: Array,
+    best_score: Any,
+    since_best: Any,
     patience: int | None,
     least_gain: float = 0.0,
-) -> tuple[PyTree, Array, Array]:
+) -> tuple[PyTree, Any, Any]:
     """Return the best models so far, their scores, and the scorings since each was found.
+
+    All are arrays of JAX, or all of NumPy.
 
     A replica that is out of patience keeps its best model. Its result does not depend on how long
     the other replicas train. Scores that are better by less than the share ``least_gain`` use up
     patience too.
     """
-    running = jnp.ones(scores.shape, bool) if patience is None else since_best < patience
+    xp = scores.__array_namespace__()
+    running = xp.ones(scores.shape, bool) if patience is None else since_best < patience
     better = running & (scores < best_score)
     return (
         where_replicas(better, models, best),
-        jnp.where(better, scores, best_score),
-        jnp.where(running & (scores < (1.0 - least_gain) * best_score), 0, since_best + 1),
+        xp.where(better, scores, best_score),
+        xp.where(running & (scores < (1.0 - least_gain) * best_score), 0, since_best + 1),
     )

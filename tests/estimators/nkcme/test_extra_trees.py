@@ -69,18 +69,18 @@ def test_out_of_fold_predictions_are_those_of_the_members():
 
 def test_leaves_are_bounded():
     x, y = table()
-    trees, nothing = ExtraTrees(ForestRecipe(n_trees=2, most_leaves=9)).fit(
+    read, nothing = ExtraTrees(ForestRecipe(n_trees=2, most_leaves=9)).fit(
         x, y, np.ones(300), x[:0]
     )
-    assert len(trees.left) == 2 * (2 * 9 - 1)
+    assert len(read().left) == 2 * (2 * 9 - 1)
     assert len(nothing) == 0
 
 
 def test_weights_count():
     x, y = np.ones((30, 1), np.float32), np.arange(30.0)
     weight = np.where(np.arange(30) < 3, 1.0, 1e-9)
-    trees, _ = ExtraTrees(ForestRecipe()).fit(x, y, weight, x)
-    np.testing.assert_allclose(trees.predict(x), 1.0, atol=1e-5)
+    read, _ = ExtraTrees(ForestRecipe()).fit(x, y, weight, x)
+    np.testing.assert_allclose(read().predict(x), 1.0, atol=1e-5)
 
 
 @pytest.mark.parametrize(("least_weight", "n_bases"), [(0.0, 3), (1.1, 2)])

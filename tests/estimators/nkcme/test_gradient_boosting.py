@@ -105,7 +105,7 @@ def test_all_members_stop_where_their_mean_is_best():
     stages = np.arange(1, 10)[:, None]
     members = [y + 1 / stages + np.sqrt(0.04 * stages) * rng.normal(size=(9, n)) for _ in range(10)]
     models, predicted = stop_members(staged(folds, n, members), y, np.ones(n), folds)
-    (n_stages,) = {len(one.roots) for one in models}
+    (n_stages,) = {len(read().roots) for read in models}
     assert 7 <= n_stages <= 9
     rows = folds.held_out_rows(2)
     np.testing.assert_array_equal(predicted[0, rows], members[2][n_stages - 1][rows])
@@ -116,7 +116,7 @@ def test_a_member_that_ended_before_keeps_all_its_trees():
     folds, y = Folds.assign(n, 2, 1, seed=0), np.random.default_rng(0).normal(size=n)
     members = [[y + 1.0, y + 0.9], [y + 1.0, y + 0.5, y + 0.1]]
     models, predicted = stop_members(staged(folds, n, members), y, np.ones(n), folds)
-    assert [len(one.roots) for one in models] == [2, 3]
+    assert [len(read().roots) for read in models] == [2, 3]
     np.testing.assert_allclose(predicted[0] - y, np.where(folds.fold[0] == 0, 0.9, 0.1))
 
 

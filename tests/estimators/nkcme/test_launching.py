@@ -89,6 +89,12 @@ def test_clusters_that_make_no_sense_are_refused():
         NKCME().fit(X[["x"]], X.x, cluster=Cluster(2))
 
 
+@pytest.mark.parametrize("processes", [3, 16])
+def test_processes_that_would_have_different_numbers_of_lanes_are_refused(folder, processes):
+    with pytest.raises(NkcmeError, match=f"8 lanes .* over {processes} processes; give one of 1"):
+        NKCME().fit(folder, target="y", cluster=Cluster(processes))
+
+
 def test_cores_are_shared_out():
     cores = sorted(os.sched_getaffinity(0))
     assert sorted(c for share in launching.shares_of_cores(2) for c in share)[-1] == cores[-1]

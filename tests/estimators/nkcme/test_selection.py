@@ -1,5 +1,6 @@
 """Which candidate is kept: by out-of-fold scores, and a simpler one unless clearly worse."""
 
+import pickle
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,7 +9,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from nkcme.errors import TrainingError
-from nkcme.estimators.nkcme import selection
+from nkcme.estimators.nkcme import estimator, selection
+from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
 from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.ensemble import EnsembleTraining
 from nkcme.estimators.nkcme.folds import Folds
@@ -158,3 +160,25 @@ def test_several_outputs_get_a_scale_where_it_is_clearly_better(scaled, located,
         assert model.center_ is None
     else:
         assert (model.center_.log_scale is not None) == (scaled < located)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_trees_are_read_when_a_fit_is_done_and_only_those_of_a_kept_location_model(
+    kept, monkeypatch
+):
+    read = []
+    of_text = BoostedTrees.of_text
+    monkeypatch.setattr(BoostedTrees, "of_text", lambda text: read.append(1) or of_text(text))
+    monkeypatch.setattr(
+        estimator, "select", lambda fits, *_: fits if kept else [without_location(fits[0])]
+    )
+    model = quick(center="auto", recalibrate=False).fit(*line(200, noise=3.0))
+    n_members = model.model_.raw_bandwidth.shape[0]
+    assert len(read) == (n_members if kept else 0)
+    if kept:
+        assert pickle.loads(pickle.dumps(model)).predict([[0.5, 0.0]]) == model.predict([[0.5, 0]])
+        assert len(read) == n_members
+
+
+def without_location(fit):
+    return replace(fit, candidate=fit.candidate.at(None))

@@ -9,8 +9,8 @@ import pytest
 
 import nkcme
 from nkcme import NKCME, NkcmeError
-from nkcme.estimators.nkcme.stream_fitting import SampleSizes
 from nkcme.estimators.nkcme.stream_recipe import StreamRecipe
+from nkcme.estimators.nkcme.stream_training import SampleSizes
 from nkcme.runtime import load as load_runtime
 from nkcme.training import chunks
 from support.large_folder import N_ROWS, SMALL, make, write_folder

@@ -8,9 +8,9 @@ import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
 from nkcme.errors import ModelFileError
-from nkcme.estimators.nkcme import tree_tables
+from nkcme.estimators.nkcme import tree_ensemble
 from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
-from nkcme.estimators.nkcme.tree_tables import TreeEnsemble
+from nkcme.estimators.nkcme.tree_ensemble import TreeEnsemble
 
 
 def fitted(leaves, n_trees, seed=0):
@@ -61,7 +61,7 @@ def test_a_forest_and_the_last_feature_that_has_16_bits():
 def test_tables_that_would_be_too_large_are_not_made(monkeypatch):
     trees, x = fitted(31, 4), np.random.default_rng(0).normal(size=(50, 4))
     expected = TreeEnsemble([[trees]]).members(x)
-    monkeypatch.setattr(tree_tables, "_MOST_BYTES", 100)
+    monkeypatch.setattr(tree_ensemble, "_MOST_BYTES", 100)
     ensemble = TreeEnsemble([[trees]])
     np.testing.assert_allclose(ensemble.members(x), expected, rtol=1e-6, atol=1e-6)
     assert ensemble._tables is None

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from scipy.special import ndtri
 
 from nkcme.atoms import Atoms
 from nkcme.estimators.nkcme.component_weights import MOST_LOG_RATIO, StackedComponents
@@ -47,10 +48,13 @@ class Components(eqx.Module):
     @classmethod
     def on(cls, atoms: Atoms, n_components: int, recipe: ComponentRecipe) -> Components:
         """Components for atoms in increasing order, before training."""
-        levels = (jnp.arange(n_components) + 0.5) / n_components
-        least_std = jnp.maximum(recipe.least_std * atoms.neighbour_distance(), _TINY)
-        unit_std = jnp.asarray(recipe.start_std, least_std.dtype)
-        return cls(jax.scipy.special.ndtri(levels), unit_std, least_std)
+        distance = atoms.neighbour_distance()
+        xp = distance.__array_namespace__()
+        levels = (np.arange(n_components) + 0.5) / n_components
+        starts = np.float32(ndtri(levels))
+        least_std = xp.maximum(recipe.least_std * distance, _TINY)
+        unit_std = xp.full_like(least_std, recipe.start_std)
+        return cls(xp.broadcast_to(starts, (*distance.shape, n_components)), unit_std, least_std)
 
     def stacked(self) -> StackedComponents:
         """The same for NumPy; arrays have a leading axis of members."""

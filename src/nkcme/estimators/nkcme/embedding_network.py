@@ -85,7 +85,8 @@ class Spec(NamedTuple):
     averaging: float = 0.0
 
 
-def _init(spec: Spec, key: Array, constant: tuple[Atoms, TableValues]) -> NeuralEmbedding:
+def _init(spec: Spec, key: Any, constant: tuple[Atoms, TableValues]) -> NeuralEmbedding:
+    """The model before training; from arrays of NumPy, those of all replicas, stacked."""
     atoms, values = constant
     network = MLP(
         spec.n_in,
@@ -99,17 +100,19 @@ def _init(spec: Spec, key: Array, constant: tuple[Atoms, TableValues]) -> Neural
     )
     # The bandwidth starts at floor + softplus(raw) = spec.bandwidth and, where it is fixed, stays
     # there. Few atoms far apart must not push the floor up to it.
-    floor = jnp.minimum(values.bandwidth_floor * atoms.neighbour_distance(), 0.5 * spec.bandwidth)
-    bandwidth = jnp.asarray(spec.bandwidth, floor.dtype)
+    distance = atoms.neighbour_distance()
+    xp = distance.__array_namespace__()
+    floor = xp.minimum(values.bandwidth_floor * distance, 0.5 * spec.bandwidth)
+    bandwidth = xp.full_like(floor, spec.bandwidth)
     components = None
     if spec.n_components:
         components = Components.on(atoms, spec.n_components, spec.components)
         # No bandwidth enters a likelihood. With weights that fit, the RKHS loss falls with it.
         bandwidth = bandwidth if spec.bandwidth_update == "fixed" else floor
     if spec.n_components or spec.bandwidth_update == "fixed":
-        floor = jnp.zeros_like(floor)
+        floor = xp.zeros_like(floor)
     above = bandwidth - floor
-    raw_bandwidth = above + jnp.log(-jnp.expm1(-above))  # the inverse of softplus
+    raw_bandwidth = above + xp.log(-xp.expm1(-above))  # the inverse of softplus
     return NeuralEmbedding(network, raw_bandwidth, atoms, floor, spec.kernel, components)
 
 
@@ -192,6 +195,7 @@ def make_task(spec: Spec) -> Task:
     )
     return Task(
         init=partial(_init, spec),
+        starts_by_numpy=not spec.spectral_norm,
         objectives=by_likelihood if spec.n_components else objectives[spec.bandwidth_update],
         advance=lambda m: eqx.tree_at(lambda m: m.network, m, m.network.iterate()),
         monitor=lambda m: {"bandwidth": m.kernel.bandwidth},

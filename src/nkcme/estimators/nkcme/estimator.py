@@ -14,11 +14,11 @@ from nkcme.estimators.nkcme.candidate import Candidate
 from nkcme.estimators.nkcme.embedding_network import Spec, make_task
 from nkcme.estimators.nkcme.ensemble_training import ensemble_training
 from nkcme.estimators.nkcme.fitted_model import TrainedModel
-from nkcme.estimators.nkcme.fitting_from_disk import FitsFromDisk
+from nkcme.estimators.nkcme.fitting_large_tables import FitsLargeTables
 from nkcme.estimators.nkcme.folds import Folds, hold_out
 from nkcme.estimators.nkcme.hidden_parameter import HiddenParameter, WithHiddenParameter
 from nkcme.estimators.nkcme.law import Law
-from nkcme.estimators.nkcme.location_fitting import fit_location_models
+from nkcme.estimators.nkcme.location_fitting import fit_location_models, read_trees
 from nkcme.estimators.nkcme.location_networks import LOCATION, REFINED
 from nkcme.estimators.nkcme.prediction import PredictingEstimator
 from nkcme.estimators.nkcme.recipe import DEFAULT, Recipe
@@ -32,7 +32,7 @@ from nkcme.training.cores import available_cores
 _STAGES = {LOCATION: 0.5, REFINED: 0.1, LOCATED: 0.2, FIXED: 0.15, SCALED: 0.05}
 
 
-class NKCME(WithHiddenParameter, FitsFromDisk, WithTrainingDefaults, PredictingEstimator):
+class NKCME(WithHiddenParameter, FitsLargeTables, WithTrainingDefaults, PredictingEstimator):
     """Neural-kernel conditional mean embedding: P(y | x) of any shape, from a table.
 
     The distribution is an element of a reproducing kernel Hilbert space,
@@ -302,6 +302,8 @@ class NKCME(WithHiddenParameter, FitsFromDisk, WithTrainingDefaults, PredictingE
                     head = parameters.head_of_fixed_atoms(self, n_outputs)
                     of_fixed = ensemble_training(self, head, datasets, n_repeats, open_ended)
                     fits = select(fits, recipe, {FIXED: of_fixed, SCALED: training}, run)
+                for fit in fits:
+                    read_trees(fit.candidate.location)
         if not calibrated:
             return [TrainedModel(fit, Law(*fit.candidate.data.target)) for fit in fits]
         must = parameters.must_calibrate(self.recalibrate)

@@ -30,7 +30,7 @@ from nkcme.estimators.nkcme.location_model import LocationModel
 from nkcme.estimators.nkcme.location_networks import Networks
 from nkcme.estimators.nkcme.parameters import has_center
 from nkcme.estimators.nkcme.recipe import Recipe
-from nkcme.estimators.nkcme.tree_tables import TreeEnsemble
+from nkcme.estimators.nkcme.tree_ensemble import TreeEnsemble
 from nkcme.estimators.saving import count_in_file
 from nkcme.networks import ACTIVATIONS, SpectralLinear
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nkcme.estimators.nkcme.background_fits import BackgroundFits
 from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.recipe import BoostingRecipe
 from nkcme.estimators.nkcme.stacking import Stack
-from nkcme.training.cores import available_cores
 
 
 class StagedTrees(NamedTuple):
@@ -51,7 +50,8 @@ class GrowingTrees:
     ----------
     recipe : BoostingRecipe
     booster : lightgbm.Booster
-        Without trees.
+        Without trees. If there are held-out rows, they are its validation set: it then predicts
+        them as it grows.
     held_out : tuple of arrays
         x, y and weights of rows that it is not trained on.
     """
@@ -69,7 +69,7 @@ class GrowingTrees:
 
     def grow(self, most_trees: int | None = None, paused: Event | None = None) -> None:
         """Add stages until there are enough, ``most_trees``, or a pause is asked for."""
-        x, y, weight = self._held_out
+        _, y, weight = self._held_out
         for size in self._recipe.stage_sizes[len(self._errors) :]:
             few = most_trees is None or self._n_trees[-1] < most_trees
             if self._ended or not few or (paused is not None and paused.is_set()):
@@ -80,11 +80,21 @@ class GrowingTrees:
                 self._ended = True
                 return
             self._n_trees.append(self._booster.num_trees())
-            added = _predict(self._booster, x, self._n_trees[-2])
-            self._predicted.append(self._predicted[-1] + added)
+            self._predicted.append(self._predict_held_out())
             self._errors.append(float(weight @ np.square(self._predicted[-1] - y)))
             best = 1 + int(np.argmin(self._errors))
             self._ended = self._recipe.is_enough(len(self._errors), best)
+
+    def _predict_held_out(self) -> np.ndarray:
+        """The predictions of the held-out rows by all trees so far."""
+        found = [np.zeros(0)]
+
+        def keep(predicted: np.ndarray, _: Any) -> tuple[str, float, bool]:
+            found.append(predicted.copy())
+            return "", 0.0, False
+
+        self._booster.eval_valid(keep)  # LightGBM shows them to functions that compute a metric
+        return found[-1]
 
     def predicted_after(self, n_trees: int) -> np.ndarray:
         """How the first ``n_trees``, or all where they are fewer, predict the held-out rows."""
@@ -135,6 +145,9 @@ class GradientBoosting:
         differing = weight if np.ptp(weight) else None  # without weights it is faster
         table = lightgbm.Dataset(x, y, weight=differing, params=self.parameters)
         booster = lightgbm.Booster(self.parameters, table)
+        if len(held_out[0]):
+            rows, target = (np.ascontiguousarray(column) for column in held_out[:2])
+            booster.add_valid(table.create_valid(rows, target, params=self.parameters), "held out")
         return GrowingTrees(self.recipe, booster, held_out)
 
     @property
@@ -142,6 +155,7 @@ class GradientBoosting:
         """LightGBM's; encoded inputs have neither missing values nor categories."""
         return {
             "objective": "l2",
+            "metric": "None",  # our own is computed from the predictions
             "learning_rate": self.recipe.learning_rate,
             "num_leaves": self.recipe.n_leaves(self.n_rows),
             "min_data_in_leaf": self.recipe.min_samples_leaf,
@@ -160,9 +174,9 @@ class GradientBoosting:
 
 def stop_members(
     members: Sequence[StagedTrees], y: np.ndarray, weight: np.ndarray, folds: Folds
-) -> tuple[list[BoostedTrees], np.ndarray]:
-    """The members with one number of trees for all, and their out-of-fold predictions
-    (n_repeats, n) of y (n,)."""
+) -> tuple[list[Callable[[], BoostedTrees]], np.ndarray]:
+    """Functions that read the members, with one number of trees for all, and their out-of-fold
+    predictions (n_repeats, n) of y (n,)."""
 
     def out_of_fold(n_stages: int) -> np.ndarray:
         return folds.out_of_fold(lambda member, _: members[member].predicted_after(n_stages))
@@ -172,13 +186,4 @@ def stop_members(
         return Stack.fit(bases, y, weight, folds.n_members, 0.0).error(folds.n_members)
 
     best = min(range(1, max(member.n_stages for member in members) + 1), key=error)
-    # The text of large trees takes as long to write as they take to grow.
-    trees = BackgroundFits(lambda member: member.first(best), members, available_cores())
-    return trees.results(), out_of_fold(best)
-
-
-def _predict(booster: Any, x: np.ndarray, start: int) -> np.ndarray:
-    """The sum (n,) of the trees from number ``start`` on, at rows (n, p)."""
-    if not len(x):
-        return np.zeros(0)  # which LightGBM refuses
-    return np.asarray(booster.predict(x, start_iteration=start, num_threads=1))
+    return [partial(member.first, best) for member in members], out_of_fold(best)

@@ -34,6 +34,7 @@ from nkcme.estimators.nkcme.recipe import LocationRecipe
 from nkcme.estimators.nkcme.shared_fits import SharedFits
 from nkcme.estimators.nkcme.stacking import Stack
 from nkcme.estimators.nkcme.training_stream import TrainingStream
+from nkcme.estimators.nkcme.tree_ensemble import TreeEnsemble
 from nkcme.estimators.replica_training import Run
 from nkcme.estimators.training_data import Encoded
 from nkcme.parameter_checks import need_one_of
@@ -152,6 +153,15 @@ def fit_location_models(
         kept = {name: fit for name, fit in sorted(found.items()) if name not in unused}
         located = _stack_each(datasets, folds, kept, recipe)
     return with_scale(located, datasets, folds, recipe) if center == "mean-scale" else located
+
+
+def read_trees(location: LocationFit | None) -> None:
+    """Read the trees of a location model that is kept."""
+    if location is None:
+        return
+    for base in (*location.model.bases.values(), location.model.log_scale):
+        if isinstance(base, TreeEnsemble):
+            base.read()
 
 
 @dataclass(frozen=True, eq=False)

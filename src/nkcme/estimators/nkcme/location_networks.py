@@ -289,7 +289,7 @@ def _task(training: _Training) -> Task:
     """Training from random parameters; the constant of a replica is its number of inputs."""
     objective = Objective(_loss, lambda model: model.trainable(), training.descent.optimizer())
     init = partial(_init, training.n_in, training.n_out, training.hidden)
-    return Task(init=init, objectives=(objective,), averaging=training.averaging)
+    return Task(init, (objective,), averaging=training.averaging, starts_by_numpy=True)
 
 
 @lru_cache(maxsize=64)
@@ -300,7 +300,7 @@ def _refining_task(training: _Training) -> Task:
         lambda model: model.trainable(),
         lambda constant: training.descent.optimizer(n_steps=constant[1]),
     )
-    return Task(init=lambda key, constant: constant[0], objectives=(objective,))
+    return Task(lambda key, constant: constant[0], (objective,), starts_by_numpy=True)
 
 
 def _loss(model: MLP, batch: tuple[Array, Array], _: Array) -> Array:
@@ -314,5 +314,5 @@ def _precise_loss(model: MLP, batch: tuple[Array, Array], key: Array) -> Array:
         return _loss(model, batch, key)
 
 
-def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Array, fan_in: Array | None) -> MLP:
+def _init(n_in: int, n_out: int, hidden: tuple[int, ...], key: Any, fan_in: Any) -> MLP:
     return MLP(n_in, n_out, hidden, activation=_ACTIVATION, head="signed", key=key, fan_in=fan_in)

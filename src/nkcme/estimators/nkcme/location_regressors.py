@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -22,7 +23,7 @@ from nkcme.estimators.nkcme.gradient_boosting import (
     StagedTrees,
     stop_members,
 )
-from nkcme.estimators.nkcme.tree_tables import TreeEnsemble
+from nkcme.estimators.nkcme.tree_ensemble import TreeEnsemble
 from nkcme.estimators.training_data import Encoded
 from nkcme.training.cores import available_cores
 
@@ -65,7 +66,7 @@ class RegressorFits:
         folds: Sequence[Folds],
         samples: Sequence[Encoded] | None = None,
     ):
-        self._n_regressors = len(regressors)
+        self._regressors = regressors
         self._sets = list(zip(datasets, folds, strict=True))
         self._paused = Event()
         self._jobs = [
@@ -107,7 +108,8 @@ class RegressorFits:
 
     def collect(self) -> list[list[tuple[TreeEnsemble | Regressors, np.ndarray]]]:
         """For each regressor and data set: the fits and their out-of-fold predictions,
-        (n_repeats, n, d)."""
+        (n_repeats, n, d). Trees are read when they are first needed: the location model may be
+        given up before."""
         self._running.results()
         if self._paused.is_set():
             self._paused.clear()
@@ -115,8 +117,8 @@ class RegressorFits:
             BackgroundFits(lambda do: do(self._paused), rest, self._n_threads).results()
         results = iter([job.result() for job in self._jobs])
         return [
-            [_collected(results, data, of_data) for data, of_data in self._sets]
-            for _ in range(self._n_regressors)
+            [_collected(regressor, results, data, of_data) for data, of_data in self._sets]
+            for regressor in self._regressors
         ]
 
     def abandon(self) -> None:
@@ -212,7 +214,7 @@ def _of_output(
 
 
 def _collected(
-    results: Iterator[tuple[Any, np.ndarray]], data: Encoded, folds: Folds
+    regressor: Any, results: Iterator[tuple[Any, np.ndarray]], data: Encoded, folds: Folds
 ) -> tuple[TreeEnsemble | Regressors, np.ndarray]:
     n_outputs = data.y.shape[1]
     fitted = [[next(results) for _ in range(n_outputs)] for _ in range(folds.n_members)]
@@ -220,9 +222,19 @@ def _collected(
         _ended([of_member[j] for of_member in fitted], data, folds, j) for j in range(n_outputs)
     ]
     models = [list(of_member) for of_member in zip(*(m for m, _ in by_output), strict=True)]
-    are_trees = all(isinstance(one, BoostedTrees) for of_member in models for one in of_member)
-    fits = TreeEnsemble(models) if are_trees else Regressors(models)
-    return fits, np.stack([predicted for _, predicted in by_output], axis=-1)
+    predicted = np.stack([of_output for _, of_output in by_output], axis=-1)
+    if isinstance(regressor, GradientBoosting | ExtraTrees):
+        return TreeEnsemble.later(folds.n_members, partial(_trees_of, models)), predicted
+    return Regressors(models), predicted
+
+
+def _trees_of(models: Sequence[Sequence[Callable[[], BoostedTrees]]]) -> list[list[BoostedTrees]]:
+    """The trees of each member and output, which threads read: the text of large trees takes
+    LightGBM as long to write as they take to grow."""
+    each = [read for of_member in models for read in of_member]
+    trees = BackgroundFits(lambda read: read(), each, available_cores()).results()
+    n_outputs = len(models[0])
+    return [trees[i : i + n_outputs] for i in range(0, len(trees), n_outputs)]
 
 
 def _ended(

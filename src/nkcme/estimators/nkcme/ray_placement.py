@@ -69,8 +69,9 @@ def run_on_ray(cluster: Cluster, job: dict[str, Any], place: Path) -> None:
             running = {actor.run.remote(job, i): i for i, actor in enumerate(actors)}
             statuses = _wait_for_all(ray, running, place)
         finally:
-            for actor in actors:
-                ray.kill(actor)
+            if ray.is_initialized():  # else Ray would start a cluster here, to end them on
+                for actor in actors:
+                    ray.kill(actor)
     raise_failure(place, statuses)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nkcme.estimators.nkcme.location_regressors import RegressorFits
-from nkcme.estimators.nkcme.tree_tables import TreeEnsemble
+from nkcme.estimators.nkcme.tree_ensemble import TreeEnsemble
 from nkcme.estimators.training_data import Encoded
 from nkcme.model_files.tensors import pack, portable, unpack
 from nkcme.training.processes import gathered

@@ -1,4 +1,4 @@
-"""Ensembles of boosted trees, evaluated for one row or for many.
+"""Sums of boosted trees, evaluated for one row or for many.
 
 A tree is evaluated without descending it. Each split that sends a row to the right rules out the
 leaves on its left; the first leaf that no split rules out is the row's. With one bit per leaf, a
@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nkcme.distributions.blocks import row_slices
-from nkcme.errors import ModelFileError
 from nkcme.estimators.nkcme.boosted_trees import BoostedTrees
 
 #: Rows that are evaluated together, so that their bits stay in the cache of a core.
@@ -28,70 +26,9 @@ _FEW_ROWS = 4
 
 _WORD = 64
 
-#: Tables that are larger are not made.
-_MOST_BYTES = 2**29
-
-
-class TreeEnsemble:
-    """Members with a sum of trees for each output.
-
-    Parameters
-    ----------
-    models : list of lists of BoostedTrees
-        One for each member and output.
-    """
-
-    def __init__(self, models: Sequence[Sequence[BoostedTrees]]):
-        self.models = models
-        self.n_members = len(models)
-        self._sums = [one for of_member in models for one in of_member]
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], n_in: int, n_out: int) -> TreeEnsemble:
-        """From the arrays ``MEMBER/OUTPUT/NAME`` of an untrusted file."""
-        trees: dict[tuple[str, str], dict[str, np.ndarray]] = {}
-        for name, value in arrays.items():
-            member, _, rest = name.partition("/")
-            output, _, key = rest.partition("/")
-            trees.setdefault((member, output), {})[key] = value
-        n_members = len(trees) // max(n_out, 1)
-        expected = {(str(member), str(j)) for member in range(n_members) for j in range(n_out)}
-        if not trees or set(trees) != expected:
-            raise ModelFileError("the trees of the location model in the file are not complete")
-        return cls(
-            [
-                [BoostedTrees.from_arrays(trees[str(member), str(j)], n_in) for j in range(n_out)]
-                for member in range(n_members)
-            ]
-        )
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """The arrays for a model file."""
-        return {
-            f"{member}/{output}/{name}": value
-            for member, of_member in enumerate(self.models)
-            for output, one in enumerate(of_member)
-            for name, value in one.to_arrays().items()
-        }
-
-    def members(self, x: np.ndarray) -> np.ndarray:
-        """The predictions of each member at encoded inputs (n, p), (n_members, n, d)."""
-        x = np.asarray(x, np.float32)
-        if self._tables is not None:
-            total = self._tables.sums(x)
-        else:
-            total = np.stack([one.predict(x) for one in self._sums], axis=1)
-        n_outputs = len(self._sums) // self.n_members
-        return total.reshape(len(x), self.n_members, n_outputs).swapaxes(0, 1)
-
-    @cached_property
-    def _tables(self) -> _Tables | None:
-        """None where they would be too large."""
-        return _Tables.of(self._sums) if _table_bytes(self._sums) <= _MOST_BYTES else None
-
 
 @dataclass(frozen=True, eq=False)
-class _Tables:
+class TreeTables:
     """The tables of K sums of up to T trees, over the F inputs that they use.
 
     Attributes
@@ -130,7 +67,7 @@ class _Tables:
     n_words: int
 
     @classmethod
-    def of(cls, sums: Sequence[BoostedTrees]) -> _Tables:
+    def of(cls, sums: Sequence[BoostedTrees]) -> TreeTables:
         n_trees = max(len(one.roots) for one in sums)
         nodes = _Nodes.of(sums, n_trees)
         n_leaves = int(nodes.n_leaves.max())
@@ -300,7 +237,7 @@ def _words(n_leaves: int) -> tuple[int, int]:
     return bits, -(-n_leaves // bits)
 
 
-def _table_bytes(sums: Sequence[BoostedTrees]) -> int:
+def table_bytes(sums: Sequence[BoostedTrees]) -> int:
     """The size of the tables of these sums, as if every tree were the largest."""
     n_nodes = max(int(np.diff(np.append(one.roots, len(one.left))).max()) for one in sums)
     bits, n_words = _words(n_nodes // 2 + 1)

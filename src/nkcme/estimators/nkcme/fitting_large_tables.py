@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from nkcme.errors import NkcmeError, ProcessLostError
@@ -17,11 +19,12 @@ from nkcme.tables.stream_source import is_stream, parquet_of
 from nkcme.tables.survey import need_target
 from nkcme.training.cluster import Cluster
 from nkcme.training.compilation_clock import CompilationClock
+from nkcme.training.garbage import old_objects_spared
 from nkcme.training.progress import wants_progress
 
 
-class FitsFromDisk(ConditionalEstimator):
-    """`fit` that takes a table on disk as well; `NKCME` is its only subclass."""
+class FitsLargeTables(ConditionalEstimator):
+    """`fit` for tables of any size, in memory and on disk; `NKCME` is its only subclass."""
 
     _recipe: Recipe
 
@@ -41,7 +44,9 @@ class FitsFromDisk(ConditionalEstimator):
         """Learn P(y | x) from a table in memory, or from one on disk that need not fit into it.
 
         A fit that raises leaves the estimator as it was: parameters are checked first, and learned
-        attributes are set together at the end. The order of rows makes no difference in memory.
+        attributes are set together at the end. The order of rows makes no difference below 500,000
+        rows. From there on nothing is cross-fitted, unless weights, groups, times, validation rows,
+        several outputs or a parameter need it (docs/scale.md).
 
         Parameters
         ----------
@@ -91,12 +96,14 @@ class FitsFromDisk(ConditionalEstimator):
             "groups": groups,
             "times": times,
         }
+        self._check_parameters()
         if target is None and not (y is None and is_stream(X)):
             if cluster is not None:
                 raise NkcmeError("cluster is for tables on disk; give target, or leave it out")
-            del beside["y"], beside["sample_weight"]
-            return super().fit(X, y, sample_weight, **beside)
-        self._check_parameters()
+            del beside["y"]
+            if self._is_too_large_for_folds(X, y, beside):
+                return self._fit_in_memory(X, y)
+            return super().fit(X, y, **beside)
         if target is None:
             raise NkcmeError("a table on disk needs the name of the column to predict: give target")
         given = [name for name, value in beside.items() if value is not None]
@@ -108,6 +115,7 @@ class FitsFromDisk(ConditionalEstimator):
         need_unforked_process()
         if cluster is not None:
             cluster.check()
+            self._need_lanes(cluster.processes)
             if cluster.coordinator is not None:
                 return self._fit_as_one_of(cluster, X, target)
         with parquet_of(X) as folder:
@@ -116,8 +124,39 @@ class FitsFromDisk(ConditionalEstimator):
                 return self._fit_in_others(cluster, folder, target)
             return self._fit_from_disk(folder, target)
 
+    def _is_too_large_for_folds(self, X: Any, y: Any, beside: Mapping[str, Any]) -> bool:
+        """Whether cross-fitting gains too little for its time, and nothing given needs it."""
+        if not hasattr(X, "__len__") or len(X) < self._recipe.stream.from_rows:
+            return False
+        from nkcme.estimators.nkcme.stream_training import unsuited
+
+        one_output = len(np.shape(y)) == 1
+        return one_output and all(v is None for v in beside.values()) and unsuited(self) is None
+
+    def _fit_in_memory(self, X: Any, y: Any) -> Self:
+        from nkcme.estimators.nkcme.memory_fitting import train_in_memory
+
+        start = time.perf_counter()
+        with CompilationClock() as compilation, old_objects_spared():
+            table = self._encode_training(X, y, distinct=False)
+            trained = train_in_memory(self, table.data)
+        self._set_fitted(table.attributes, trained)
+        self._set_seconds(time.perf_counter() - start, compilation.seconds)
+        raise_if_interrupted(trained, [self])
+        return self
+
+    def _need_lanes(self, n_processes: int) -> None:
+        """Refuse processes of which some would have more lanes than others."""
+        n_lanes = self._recipe.stream.n_lanes
+        if n_lanes % n_processes:
+            possible = [n for n in range(1, n_lanes + 1) if n_lanes % n == 0]
+            raise NkcmeError(
+                f"the {n_lanes} lanes of a table on disk cannot be divided evenly over "
+                f"{n_processes} processes; give one of {', '.join(map(str, possible))}"
+            )
+
     def _fit_from_disk(self, folder: ParquetFolder, target: str) -> Self:
-        from nkcme.estimators.nkcme.stream_fitting import fit_stream
+        from nkcme.estimators.nkcme.folder_fitting import fit_folder
 
         if folder.n_rows < self._recipe.stream.from_rows:
             table = folder.read()
@@ -126,8 +165,8 @@ class FitsFromDisk(ConditionalEstimator):
             self.held_out_rows_ = None
             return self
         start = time.perf_counter()
-        with CompilationClock() as compilation:
-            fitted = fit_stream(self, folder, target)
+        with CompilationClock() as compilation, old_objects_spared():
+            fitted = fit_folder(self, folder, target)
         self._set_fitted(fitted.attributes, fitted.trained)
         self.held_out_rows_ = fitted.held_out
         self._set_seconds(time.perf_counter() - start, compilation.seconds)
