@@ -53,16 +53,24 @@ def commit() -> str:
     if named := os.environ.get(COMMIT_VARIABLE):
         return named
     try:
-        _git("ls-files", "--error-unmatch", nkcme.__file__)
-        return _git("describe", "--always", "--dirty", "--abbrev=12")
+        _git("ls-files", "--error-unmatch", nkcme.__file__, folder=Path(__file__).parent)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return commit_of(Path(__file__).parent)
+
+
+def commit_of(folder: Path) -> str:
+    """The commit of the checkout that a folder is part of, or "unknown"."""
+    try:
+        return _git("describe", "--always", "--dirty", "--abbrev=12", folder=folder)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
 
-def _git(*arguments: str) -> str:
-    """What a git command prints, run in this folder."""
+def _git(*arguments: str, folder: Path) -> str:
+    """What a git command prints, run in a folder."""
     done = subprocess.run(
-        ["git", *arguments], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+        ["git", *arguments], capture_output=True, text=True, check=True, cwd=folder
     )
     return done.stdout.strip()
 

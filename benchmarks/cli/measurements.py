@@ -38,6 +38,7 @@ def add_to(app: typer.Typer) -> None:
         ("small-tables", small_tables, "small-tables --folds 6"),
         ("log-transform", log_transform, "log-transform --sets wage"),
         ("constants", constants, "constants --sets wage,airfoil"),
+        ("compare-commits", compare_commits, "compare-commits ../before --sets pol --folds 3"),
         ("messy-table", messy_table, "messy-table --seeds 1"),
         ("dependent-rows", dependent_rows, "dependent-rows --designs patients --seeds 2"),
         ("risk", risk, "risk"),
@@ -373,6 +374,37 @@ def constants(
 
     chosen, changed = ([one for one in text.split(",") if one] for text in (sets, variants))
     main(tables, chosen, changed, most_rows, seed, out)
+
+
+def compare_commits(
+    before: Annotated[
+        Path, typer.Argument(metavar="CHECKOUT", help="A checkout of another commit.")
+    ],
+    tables: Annotated[
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="CSV files.", show_default="NKCME_TABLES"),
+    ] = None,
+    sets: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only these tables.", show_default="all")
+    ] = "",
+    folds: Annotated[int, typer.Option(metavar="N", min=1, help="Only the first N folds.")] = 10,
+    seeds: Annotated[
+        str, typer.Option(metavar="NUMBERS", help="The random states, comma-separated.")
+    ] = "0",
+    out: Out = _OUT,
+) -> None:
+    """Compare the default with that of another commit.
+
+    Both are fitted to the same folds with the same random states, in turn, each fit in a new
+    process. Prints the mean change of CRPS, RMSE and time with its standard error. Adds rows to
+    commits-DEVICE.jsonl; finished ones are not run again.
+    """
+    from benchmarks.checks.commits import main
+
+    if not all(seed.isdecimal() for seed in seeds.split(",")):
+        raise NkcmeError(f"--seeds must be whole numbers, as in 0,1,2; got {seeds!r}")
+    numbers = [int(seed) for seed in seeds.split(",")]
+    main(before, tables, [one for one in sets.split(",") if one], folds, numbers, out)
 
 
 def risk(out: Out = _OUT, images: Images = _IMAGES) -> None:

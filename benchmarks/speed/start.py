@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import nkcme
-from benchmarks.provenance import device_name, write_result
+from benchmarks.provenance import commit_of, device_name, write_result
 from nkcme import NKCME
 
 _ROWS = 300
@@ -47,7 +47,7 @@ def main(repeats: int, before: Path | None, out: Path) -> None:
         load = measured["from nkcme import load"][tree]
         load["least_seconds_over_numpy"] = load["least_seconds"] - bare
     print(json.dumps(measured, indent=2))
-    commits = {tree: _commit(source) for tree, source in trees.items()}
+    commits = {tree: commit_of(source) for tree, source in trees.items()}
     results = {"repeats": repeats, "commits": commits, "cases": measured}
     write_result(f"start-{device_name()}", "python -m benchmarks start-speed", results, out)
 
@@ -104,14 +104,3 @@ def _summary(runs: list[tuple[float, float]]) -> dict[str, float]:
         "least_seconds": min(seconds),
         "median_processor_seconds": float(np.median(spent)),
     }
-
-
-def _commit(source: Path) -> str:
-    """The commit of a tree."""
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-        capture_output=True,
-        text=True,
-        cwd=source,
-    )
-    return done.stdout.strip() or "unknown"

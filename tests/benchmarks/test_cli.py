@@ -14,7 +14,8 @@ COMMANDS = [
     "toy", "uci", "tables", "simulations", "outputs", "scaling", "rl", "page", "speed",
     "step-speed", "rl-speed",
     "runtime-speed", "explorer-speed", "start-speed", "fit-speed", "busy-speed", "scale-predict",
-    "scale", "table-sizes", "small-tables", "log-transform", "constants", "messy-table",
+    "scale", "table-sizes", "small-tables", "log-transform", "constants",
+    "compare-commits", "messy-table",
     "dependent-rows", "risk", "figures", "pictures",
 ]  # fmt: skip
 
