@@ -393,7 +393,7 @@ def compare_commits(
     ] = "0",
     out: Out = _OUT,
 ) -> None:
-    """Compare the default with that of another commit.
+    """Compare the default with another commit's.
 
     Both are fitted to the same folds with the same random states, in turn, each fit in a new
     process. Prints the mean change of CRPS, RMSE and time with its standard error. Adds rows to
