@@ -1,6 +1,6 @@
 """The default of this tree and that of another commit, fitted to the same folds side by side.
 
-``python -m benchmarks compare-commits ../before`` fits every fold in a new process of each tree,
+``python -m benchmarks commits ../before`` fits every fold in a new process of each tree,
 with several random states, and adds a row for each fit to results/commits-DEVICE.jsonl. A finished
 row is not run again. Initial weights alone move the CRPS of a fold by some percent, so it is the
 mean over folds and random states, with its standard error, that says whether a change did harm.

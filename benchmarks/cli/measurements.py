@@ -38,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
         ("small-tables", small_tables, "small-tables --folds 6"),
         ("log-transform", log_transform, "log-transform --sets wage"),
         ("constants", constants, "constants --sets wage,airfoil"),
-        ("compare-commits", compare_commits, "compare-commits ../before --sets pol --folds 3"),
+        ("commits", compare_commits, "commits ../before --sets pol --folds 3"),
         ("messy-table", messy_table, "messy-table --seeds 1"),
         ("dependent-rows", dependent_rows, "dependent-rows --designs patients --seeds 2"),
         ("risk", risk, "risk"),

@@ -15,7 +15,7 @@ COMMANDS = [
     "step-speed", "rl-speed",
     "runtime-speed", "explorer-speed", "start-speed", "fit-speed", "busy-speed", "scale-predict",
     "scale", "table-sizes", "small-tables", "log-transform", "constants",
-    "compare-commits", "messy-table",
+    "commits", "messy-table",
     "dependent-rows", "risk", "figures", "pictures",
 ]  # fmt: skip
 
