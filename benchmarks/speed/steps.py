@@ -1,9 +1,8 @@
-"""Seconds of a training step by the options of the compiler, by steps that are fused and, on a GPU,
-by kernels of Pallas.
+"""Seconds of a training step by the options of the compiler, and by steps that are fused.
 
 ``python -m benchmarks step-speed`` trains ten seeds of the paper's toy recipe in a new process for
 each variant, several times in turn, and writes results/step-speed-DEVICE.json. Compare ratios to
-the first variant; for Pallas, to the library in the same process.
+the first variant.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,13 +33,6 @@ if unroll > 1:
     jax.lax.scan = partial(jax.lax.scan, unroll=unroll)
 from benchmarks.speed.steps import engine_seconds
 print(json.dumps(engine_seconds()))
-"""
-
-#: The same for Pallas; its arguments are those of `benchmarks.speed.pallas_steps.measure`.
-_PALLAS_PROGRAM = """
-import json, sys
-from benchmarks.speed.pallas_steps import measure
-print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))
 """
 
 _COMMAND_BUFFERS = "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION"
@@ -81,15 +72,6 @@ _GPU = {
 }
 
 
-#: Kernels of Pallas by the name of the variant: how they train, and their warps.
-_PALLAS = {
-    "Pallas, a kernel for the gradient, 4 warps": ("gradients", 4),
-    "Pallas, a kernel for the gradient, 8 warps": ("gradients", 8),
-    "Pallas, 64 steps in a kernel, 8 warps": ("steps", 8),
-    "Pallas, 64 steps in a kernel, 16 warps": ("steps", 16),
-}
-
-
 def engine_seconds() -> float:
     """Seconds of a step of the library in this process."""
     from nkcme import NKCME, presets
@@ -108,18 +90,13 @@ def engine_seconds() -> float:
 
 def main(repeats: int, out: Path) -> None:
     """Measure every variant, print a line for each, and write the file."""
-    on_cpu = jax.default_backend() == "cpu"
-    variants, pallas = (_CPU, {}) if on_cpu else (_GPU, _PALLAS)
-    measured: dict[str, list[Any]] = {name: [] for name in (*variants, *pallas)}
+    variants = _CPU if jax.default_backend() == "cpu" else _GPU
+    measured: dict[str, list[Any]] = {name: [] for name in variants}
     for _ in range(repeats):
         for name, (flags, unroll) in variants.items():
-            measured[name].append(_last_json(_PROGRAM, [unroll], flags))
-            print(name, measured[name][-1], flush=True)
-        for name, arguments in pallas.items():
-            measured[name].append(_last_json(_PALLAS_PROGRAM, arguments))
+            measured[name].append(_seconds_a_step(flags, unroll))
             print(name, measured[name][-1], flush=True)
     rows = [_row(name, variants[name], measured) for name in variants]
-    rows += [_pallas_row(name, measured[name]) for name in pallas]
     for row in rows:
         print(json.dumps(row), flush=True)
     command = f"python -m benchmarks step-speed --repeats {repeats}"
@@ -127,8 +104,8 @@ def main(repeats: int, out: Path) -> None:
     print(f"Wrote {result}")
 
 
-def _last_json(program: str, arguments: Iterable[Any], flags: str = "") -> Any:
-    """What a program prints last in a new process with these options, or the end of its error."""
+def _seconds_a_step(flags: str, unroll: int) -> float | str:
+    """Seconds of a step in a new process with these options, or the end of its error."""
     variables = {
         "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip(),
         # Compiled programs of another variant must not be found.
@@ -137,14 +114,14 @@ def _last_json(program: str, arguments: Iterable[Any], flags: str = "") -> Any:
         "JAX_TRACEBACK_FILTERING": "off",
     }
     done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
+        [sys.executable, "-c", _PROGRAM, str(unroll)],
         env=os.environ | variables,
         capture_output=True,
         text=True,
     )
     if done.returncode:
         return done.stderr.strip().splitlines()[-1][-200:] if done.stderr else "failed"
-    return json.loads(done.stdout.splitlines()[-1])
+    return float(json.loads(done.stdout.splitlines()[-1]))
 
 
 def _row(name: str, variant: tuple[str, int], measured: dict[str, list[Any]]) -> dict[str, Any]:
@@ -156,14 +133,3 @@ def _row(name: str, variant: tuple[str, int], measured: dict[str, list[Any]]) ->
     first = [one for one in next(iter(measured.values())) if not isinstance(one, str)]
     speed_up = float(np.median(first)) / seconds if first else None
     return row | {"seconds_a_step": seconds, "times_as_fast": speed_up}
-
-
-def _pallas_row(name: str, measured: list[Any]) -> dict[str, Any]:
-    """The medians of what was measured; as fast compared to the library in the same process."""
-    row = {"variant": name, "all": measured}
-    results = [one for one in measured if not isinstance(one, str)]
-    if not results:
-        return row | {"error": measured[0]}
-    medians = {key: float(np.median([one[key] for one in results])) for key in results[0]}
-    speed_up = medians["engine_seconds_a_step"] / medians["seconds_a_step"]
-    return row | medians | {"times_as_fast": speed_up}
