@@ -14,7 +14,8 @@ from nkcme.estimators.nkcme import location_fitting, location_regressors
 from nkcme.estimators.nkcme.extra_trees import ExtraTrees
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.gradient_boosting import GradientBoosting
-from nkcme.estimators.nkcme.location_fitting import _OtherBases, check_center, stack_bases
+from nkcme.estimators.nkcme.location_fitting import check_center, stack_bases
+from nkcme.estimators.nkcme.other_bases import OtherBases
 from nkcme.estimators.nkcme.recipe import (
     DEFAULT,
     BoostingRecipe,
@@ -204,25 +205,81 @@ def test_a_pause_changes_nothing_in_the_end(paused, rng):
     fits = location_regressors.RegressorFits(regressors, [data], [folds])
     if paused:
         fits.pause()
-    assert fits.first_trees(0).shape == (2, 80, 1)
+    assert [one.shape for one in fits.predicted_after(10)] == [(2, 80, 1)]
     for (ours,), (theirs,) in zip(fits.collect(), known, strict=True):
         np.testing.assert_array_equal(ours[1], theirs[1])
 
 
-def test_on_a_gpu_networks_do_not_wait_for_trees(rng):
-    x = rng.normal(size=(80, 2))
-    data, folds = encoded(x, x[:, 0] + 0.1 * x[:, 1]), Folds.assign(80, 2, 2, 0)
-    recipe = replace(LocationRecipe(), boosting=BoostingRecipe(n_trees=40, first_trees=10))
-    regressors = {"base00": GradientBoosting(recipe.boosting, 80)}
+def others(fits, data, folds, recipe, on_gpu=False):
+    regressors = {"base00": GradientBoosting(recipe.boosting, len(data.x))}
+    fits = fits or location_regressors.RegressorFits(list(regressors.values()), [data], [folds])
+    return OtherBases(regressors, fits, [data], [folds], recipe, True, on_gpu)
 
-    def others(on_gpu):
-        fits = location_regressors.RegressorFits(list(regressors.values()), [data], [folds])
-        return _OtherBases(regressors, fits, [data], [folds], recipe, True, on_gpu)
 
-    networks = [np.zeros((2, 80, 1))]
-    waiting, first = others(on_gpu=False), others(on_gpu=True)
-    of_first_trees = first.stack_error(0, first.fits.first_trees(0))
-    assert first.errors(networks) == [of_first_trees]
-    assert waiting.errors(networks) != [of_first_trees]
-    (_, known), (_, ours) = (one.collected["base00"][0] for one in (waiting, first))
-    np.testing.assert_array_equal(ours, known)  # the same trees in the end
+def slowly_learned(rng):
+    """A line, of which trees learn little by little, and networks that know it up to noise."""
+    x = rng.normal(size=(400, 2))
+    data, folds = encoded(x, x[:, 0] + 0.5 * x[:, 1]), Folds.assign(400, 2, 2, 0)
+    return data, folds, [data.y + 0.01 * rng.normal(size=(2, 400, 1))]
+
+
+FEW_TREES = replace(
+    LocationRecipe(), boosting=BoostingRecipe(n_trees=80, first_trees=10, stage_trees=5)
+)
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+@pytest.mark.parametrize("lead", [False, True])
+def test_trees_wait_for_networks_that_lead_and_on_a_gpu_for_all(lead, on_gpu, rng):
+    data, folds, exact = slowly_learned(rng)
+    bases = others(None, data, folds, FEW_TREES, on_gpu)
+    networks = exact if lead else [np.zeros((2, 400, 1))]
+    (first,) = bases.fits.predicted_after(10)
+    of_first = bases.stack_error(0, first)
+    assert (bases.errors(networks) == [of_first]) == (lead or on_gpu)
+    assert ("collected" in vars(bases)) == (not lead and not on_gpu)
+
+
+def test_trees_that_waited_are_those_of_fits_without_a_pause(rng):
+    data, folds, _ = slowly_learned(rng)
+    no_network = [np.zeros((2, 400, 1))]  # beside which all trees are needed
+    waiting = others(None, data, folds, FEW_TREES, on_gpu=True)
+    waiting.errors(no_network)
+    (_, ours) = waiting.beside(no_network)["base00"][0]
+    (_, known) = others(None, data, folds, FEW_TREES).collected["base00"][0]
+    np.testing.assert_array_equal(ours, known)
+
+
+def test_trees_grow_no_further_than_helps_the_networks(rng):
+    """Beside networks that are nearly exact the first trees add nothing: how many more are grown
+    depends on the ratio alone, and their predictions are those of as many trees."""
+    data, folds, exact = slowly_learned(rng)
+    found = {}
+    for name, ratio in {"all": 0.0, "enough": 0.9}.items():
+        recipe = replace(FEW_TREES, enough_ratio=ratio, hopeless_ratio=0.0)
+        bases = others(None, data, folds, recipe)
+        bases.errors(exact)
+        found[name] = bases.beside(exact)["base00"][0]
+        if name == "enough":
+            (of_ten,) = bases.fits.predicted_after(10)
+            np.testing.assert_array_equal(found[name][1], of_ten)
+    n_trees = {name: len(trees.models[0][0].roots) for name, (trees, _) in found.items()}
+    assert n_trees["enough"] == 10
+    assert n_trees["all"] > 40
+    error = {name: np.std(predicted[0] - data.y) for name, (_, predicted) in found.items()}
+    assert error["all"] < 0.7 * error["enough"]
+
+
+def test_trees_that_may_overtake_networks_go_on(rng):
+    """The error of these trees falls fast: at that rate they would come below that of the
+    networks, to which ten trees add nothing yet."""
+    data, folds, _ = slowly_learned(rng)
+    first = others(None, data, folds, FEW_TREES)
+    (predicted,) = first.fits.predicted_after(10)
+    networks = [data.y + 0.6 * (predicted - data.y)]
+    assert first.stack_error(0, *networks, predicted) == pytest.approx(
+        first.stack_error(0, *networks)
+    )
+    first.errors(networks)
+    trees, _ = first.beside(networks)["base00"][0]
+    assert len(trees.models[0][0].roots) > 40

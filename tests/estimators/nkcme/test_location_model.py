@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nkcme.estimators.nkcme.location_model import LocationModel, reach_of
+from nkcme.estimators.nkcme.location_model import LocationModel
+from nkcme.estimators.nkcme.stacking import reach_of
 
 
 class Constant(NamedTuple):

@@ -101,13 +101,16 @@ class GrowingTrees:
         stages = sum(n <= n_trees for n in self._n_trees)
         return self._predicted[max(stages, min(2, len(self._n_trees))) - 1]
 
-    def result(self) -> StagedTrees:
-        """The trees so far."""
+    def result(self, most_trees: int | None = None) -> StagedTrees:
+        """The trees so far, at most ``most_trees``."""
 
         def first(n_trees: int) -> BoostedTrees:
             return BoostedTrees.of_text(self._booster.model_to_string(num_iteration=n_trees))
 
-        return StagedTrees(first, self._n_trees[1:], self._predicted[1:])
+        end = len(self._n_trees)
+        if most_trees is not None:
+            end = max(sum(n <= most_trees for n in self._n_trees), min(2, end))
+        return StagedTrees(first, self._n_trees[1:end], self._predicted[1:end])
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ are best out-of-fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -24,15 +22,15 @@ from nkcme.estimators.nkcme.location_model import (
     NETWORK,
     Base,
     LocationModel,
-    reach_of,
     relative_scale,
     spread_of,
 )
 from nkcme.estimators.nkcme.location_networks import fit_networks
 from nkcme.estimators.nkcme.location_regressors import RegressorFits
+from nkcme.estimators.nkcme.other_bases import Found, OtherBases
 from nkcme.estimators.nkcme.recipe import LocationRecipe
 from nkcme.estimators.nkcme.shared_fits import SharedFits
-from nkcme.estimators.nkcme.stacking import Stack
+from nkcme.estimators.nkcme.stacking import Stack, errors_of, fit_stacks, reach_of
 from nkcme.estimators.nkcme.training_stream import TrainingStream
 from nkcme.estimators.nkcme.tree_ensemble import TreeEnsemble
 from nkcme.estimators.replica_training import Run
@@ -41,9 +39,6 @@ from nkcme.parameter_checks import need_one_of
 
 #: The names that the parameter ``center`` takes.
 CENTERS = ("auto", "none", "mean", "mean-scale")
-
-#: Residuals that are all zero would leave nothing to scale by; in units of standardised y.
-_LEAST_SCALE = 1e-6
 
 
 class LocationFit(NamedTuple):
@@ -74,7 +69,7 @@ class LocationFit(NamedTuple):
     def unit(self, n_members: int | None = None) -> np.ndarray:
         """The root mean squared error (d,) of the mean of ``n_members`` members; by default of one
         member per repeat."""
-        return _errors(self.stacks, n_members or self.out_of_fold.shape[1])
+        return errors_of(self.stacks, n_members or self.out_of_fold.shape[1])
 
 
 def check_center(center: Any) -> None:
@@ -118,7 +113,7 @@ def fit_location_models(
         fits = RegressorFits(list(regressors.values()), datasets, folds)
     else:
         fits = stream.start_fits(list(regressors.values()), datasets, folds)
-    others = _OtherBases(
+    others = OtherBases(
         regressors,
         fits,
         datasets,
@@ -127,7 +122,7 @@ def fit_location_models(
         may_leave_out=isinstance(center, str),
         on_gpu=jax.default_backend() == "gpu",
     )
-    found: dict[str, list[tuple[Any, np.ndarray]]] = {}
+    found: Found = {}
     try:
         if with_networks:
             network = recipe.network(n_rows)
@@ -139,7 +134,8 @@ def fit_location_models(
                     "yet. To continue later, fit again with the same data, parameters and "
                     "checkpoint=PATH"
                 )
-        if not (with_networks and others.are_hopeless([each[1] for each in found[NETWORK]])):
+            found |= others.beside([predicted for _, predicted in found[NETWORK]])
+        else:
             found |= others.collected
     finally:
         fits.abandon()
@@ -164,67 +160,6 @@ def read_trees(location: LocationFit | None) -> None:
             base.read()
 
 
-@dataclass(frozen=True, eq=False)
-class _OtherBases:
-    """The bases beside the networks, which are fitted while the networks train."""
-
-    regressors: dict[str, Any]
-    fits: RegressorFits | SharedFits
-    datasets: Sequence[Encoded]
-    folds: Sequence[Folds]
-    recipe: LocationRecipe
-    may_leave_out: bool  # whether trees that add nothing may be left out
-    on_gpu: bool  # whether networks do not train on the cores that trees grow on
-
-    @cached_property
-    def collected(self) -> dict[str, list[tuple[Any, np.ndarray]]]:
-        """The fitted regressors by name, and their out-of-fold predictions; waited for."""
-        return dict(zip(self.regressors, self.fits.collect(), strict=True))
-
-    def stack_error(self, number: int, *out_of_fold: np.ndarray) -> float:
-        """The error of a stack of bases with these predictions, in the mean over outputs."""
-        stacks = fit_stacks(self.datasets[number], self.folds[number], out_of_fold, self.recipe)
-        return float(np.sqrt(np.mean(np.square(_errors(stacks, self.folds[number].n_members)))))
-
-    def errors(self, networks: Sequence[np.ndarray]) -> np.ndarray:
-        """The error of the other bases on each data set, beside networks with these out-of-fold
-        predictions: that of the first trees where the rest of them need not be waited for.
-
-        On a GPU networks train to their end first: they take seconds, and may show that no more
-        trees are needed.
-        """
-        if not self.regressors:
-            return np.full(len(self.datasets), np.inf)
-        if self._first_trees and (self.on_gpu or self.are_hopeless(networks)):
-            self.fits.pause()
-            return np.array([self.stack_error(*one) for one in enumerate(self._first_trees)])
-        fitted = self.collected.values()
-        return np.array(
-            [self.stack_error(i, *(each[i][1] for each in fitted)) for i in range(len(networks))]
-        )
-
-    def are_hopeless(self, networks: Sequence[np.ndarray]) -> bool:
-        """Whether the first trees show that trees would add nothing to networks with these
-        out-of-fold predictions. All data sets decide together, because the networks of their
-        weights train as one program, with one number of inputs."""
-        first = self._first_trees if self.may_leave_out and self.regressors else []
-        return bool(first) and all(
-            self._adds_nothing(i, *pair) for i, pair in enumerate(zip(networks, first, strict=True))
-        )
-
-    @cached_property
-    def _first_trees(self) -> list[np.ndarray]:
-        found = [self.fits.first_trees(i) for i in range(len(self.datasets))]
-        return [one for one in found if one is not None]
-
-    def _adds_nothing(self, number: int, networks: np.ndarray, trees: np.ndarray) -> bool:
-        alone = self.stack_error(number, networks)
-        if alone > self.recipe.hopeless_ratio * self.stack_error(number, trees):
-            return False
-        together = self.stack_error(number, networks, trees)
-        return together > (1.0 - self.recipe.hopeless_gain) * alone
-
-
 def _bases_of(center: Any, recipe: LocationRecipe, n_rows: int) -> tuple[dict[str, Any], bool]:
     """The regressors of the stack by name, and whether our networks belong to it."""
     if isinstance(center, str):
@@ -247,7 +182,7 @@ def _is_needless(name: str, located: Sequence[LocationFit], recipe: LocationReci
 def _stack_each(
     datasets: Sequence[Encoded],
     folds: Sequence[Folds],
-    found: dict[str, list[tuple[Any, np.ndarray]]],
+    found: Found,
     recipe: LocationRecipe,
 ) -> list[LocationFit]:
     """A stack of the fitted bases for every data set."""
@@ -273,32 +208,12 @@ def stack_bases(
     """The best stack of bases by their out-of-fold predictions, (n_repeats, n, d) each."""
     reach = reach_of(data.y)
     predicted = np.clip(np.stack(out_of_fold), *reach)
-    stacks = fit_stacks(data, folds, predicted, recipe)
+    stacks = fit_stacks(data.y, data.weight, folds.n_members, predicted, recipe.least_bias_share)
     weights = np.stack([stack.weights for stack in stacks], axis=1)
-    scale = _errors(stacks, folds.n_members)
+    scale = errors_of(stacks, folds.n_members)
     informs = data.groups is None
     model = LocationModel(bases, weights, scale, folds.n_members, None, reach, informs=informs)
     return LocationFit(model, stacks, predicted, np.ones((len(data.y), 1)))
-
-
-def fit_stacks(
-    data: Encoded,
-    folds: Folds,
-    out_of_fold: Sequence[np.ndarray] | np.ndarray,
-    recipe: LocationRecipe,
-) -> list[Stack]:
-    """The best stack for each output, by out-of-fold predictions (n_repeats, n, d) of the bases."""
-    predicted = np.clip(np.stack(list(out_of_fold)), *reach_of(data.y))
-    return [
-        Stack.fit(
-            predicted[..., j],
-            data.y[:, j],
-            data.weight,
-            folds.n_members,
-            recipe.least_bias_share,
-        )
-        for j in range(data.y.shape[1])
-    ]
 
 
 def with_scale(
@@ -335,7 +250,3 @@ def with_scale(
 def _length(residuals: np.ndarray) -> np.ndarray:
     """The root mean square over outputs, (n, 1)."""
     return np.sqrt(np.mean(np.square(residuals), axis=1, keepdims=True))
-
-
-def _errors(stacks: Sequence[Stack], n_members: int) -> np.ndarray:
-    return np.array([max(stack.error(n_members), _LEAST_SCALE) for stack in stacks])

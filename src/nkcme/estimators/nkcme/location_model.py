@@ -233,12 +233,6 @@ def spread_of(predicted: np.ndarray, of_bases: np.ndarray, mean: np.ndarray) -> 
     return total / n_bases
 
 
-def reach_of(y: np.ndarray) -> np.ndarray:
-    """The bounds (2, d) of predictions: beyond the training y (n, d) by as much as their range."""
-    low, high = y.min(axis=0).astype(np.float64), y.max(axis=0).astype(np.float64)
-    return np.stack([2.0 * low - high, 2.0 * high - low])
-
-
 #: The name of the base that gives log s(x), in a model file.
 _SCALE = "scale"
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import has_fit_parameter
 
 from nkcme.errors import NkcmeError
 from nkcme.estimators.nkcme.background_fits import BackgroundFits
@@ -19,10 +18,10 @@ from nkcme.estimators.nkcme.extra_trees import ExtraTrees
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.gradient_boosting import (
     GradientBoosting,
-    GrowingTrees,
     StagedTrees,
     stop_members,
 )
+from nkcme.estimators.nkcme.regressor_job import RegressorJob
 from nkcme.estimators.nkcme.tree_ensemble import TreeEnsemble
 from nkcme.estimators.training_data import Encoded
 from nkcme.training.cores import available_cores
@@ -70,41 +69,54 @@ class RegressorFits:
         self._sets = list(zip(datasets, folds, strict=True))
         self._paused = Event()
         self._jobs = [
-            _Job(
+            RegressorJob(
+                number,
                 _seeded(regressor, data.seed + member),
                 *_training_rows(data, of_data, member, output, samples),
                 _of_output(data, of_data.held_out_rows(member), output),
             )
             for regressor in regressors
-            for data, of_data in self._sets
+            for number, (data, of_data) in enumerate(self._sets)
             for member in range(of_data.n_members)
             for output in range(data.y.shape[1])
         ]
         self._boosted = [job for job in self._jobs if isinstance(job.regressor, GradientBoosting)]
-        self._n_threads = _background_threads(available_cores())
         work = [*(job.start for job in self._boosted), *(job.finish for job in self._jobs)]
-        self._running = BackgroundFits(lambda do: do(self._paused), work, self._n_threads)
+        self._running = BackgroundFits(
+            lambda do: do(self._paused), work, _background_threads(available_cores())
+        )
 
-    def first_trees(self, number: int) -> np.ndarray | None:
-        """The out-of-fold predictions (n_repeats, n, d) of data set ``number`` by the first boosted
-        trees of its members; None without boosting."""
+    def predicted_after(self, n_trees: int) -> list[np.ndarray]:
+        """For each data set the out-of-fold predictions (n_repeats, n, d) by the first ``n_trees``
+        boosted trees of its members, or by all where they are fewer; none without boosting. The
+        first trees of all members are waited for."""
         if not self._boosted:
-            return None
+            return []
+        return [self._predicted_after(n_trees, number) for number in range(len(self._sets))]
+
+    def _predicted_after(self, n_trees: int, number: int) -> np.ndarray:
         data, folds = self._sets[number]
-        n_before = sum(f.n_members * d.y.shape[1] for d, f in self._sets[:number])
+        own = [job.predicted_after(n_trees) for job in self._boosted if job.number == number]
         n_outputs = data.y.shape[1]
-
-        def predict(member: int, rows: np.ndarray) -> np.ndarray:
-            first = n_before + member * n_outputs
-            return np.stack(
-                [job.first_predicted() for job in self._boosted[first : first + n_outputs]], axis=-1
-            )
-
-        return folds.out_of_fold(predict)
+        return folds.out_of_fold(
+            lambda member, _: np.stack(own[member * n_outputs :][:n_outputs], axis=-1)
+        )
 
     def pause(self) -> None:
-        """Start no more fits, and end those of boosting soon; `collect` finishes them."""
+        """Start no more fits, and end those of boosting soon; `grow` and `collect` go on."""
         self._paused.set()
+
+    def grow(self, numbers: Sequence[int], n_trees: int) -> None:
+        """Grow the boosted trees of the data sets with these numbers up to ``n_trees``."""
+        self._running.results()
+        work = [partial(job.grow, n_trees) for job in self._boosted if job.number in numbers]
+        BackgroundFits(lambda do: do(), work, available_cores()).results()
+
+    def end(self, numbers: Sequence[int], n_trees: int) -> None:
+        """Keep only the first ``n_trees`` boosted trees of these data sets, and grow no more."""
+        for job in self._boosted:
+            if job.number in numbers:
+                job.most_trees = n_trees
 
     def collect(self) -> list[list[tuple[TreeEnsemble | Regressors, np.ndarray]]]:
         """For each regressor and data set: the fits and their out-of-fold predictions,
@@ -114,7 +126,7 @@ class RegressorFits:
         if self._paused.is_set():
             self._paused.clear()
             rest = [job.finish for job in self._jobs]
-            BackgroundFits(lambda do: do(self._paused), rest, self._n_threads).results()
+            BackgroundFits(lambda do: do(self._paused), rest, available_cores()).results()
         results = iter([job.result() for job in self._jobs])
         return [
             [_collected(regressor, results, data, of_data) for data, of_data in self._sets]
@@ -131,71 +143,6 @@ def _background_threads(n_cores: int) -> int:
     """The threads that fit regressors. Of many cores two are left to compile and drive networks; of
     few, none: networks wait for the regressors before they are first scored."""
     return max(n_cores - 2, min(n_cores, 2))
-
-
-class _Job:
-    """A regressor to fit to one output, and x, y and weights of the held-out rows."""
-
-    def __init__(
-        self,
-        regressor: Any,
-        x: np.ndarray,
-        y: np.ndarray,
-        weight: np.ndarray,
-        held_out: tuple[np.ndarray, np.ndarray, np.ndarray],
-    ):
-        self.regressor, self.held_out = regressor, held_out
-        self._rows = x, y, weight
-        self._growing: GrowingTrees | None = None
-        self._started = Event()
-        self._error: Exception | None = None
-        self._fitted: tuple[Any, np.ndarray] | None = None
-
-    def start(self, paused: Event) -> None:
-        """Grow the first trees, whether paused or not."""
-        try:
-            growing = self.regressor.start(*self._rows, self.held_out)
-            growing.grow(self.regressor.recipe.first_trees)
-            self._growing = growing
-        except Exception as error:
-            self._error = error
-            raise
-        finally:
-            self._started.set()
-
-    def first_predicted(self) -> np.ndarray:
-        """The predictions of the held-out rows by the first trees, waited for."""
-        self._started.wait()
-        if self._error is not None:
-            raise self._error
-        assert self._growing is not None
-        return self._growing.predicted_after(self.regressor.recipe.first_trees)
-
-    def finish(self, paused: Event) -> None:
-        """Fit the regressor, or grow the other trees, unless paused."""
-        if isinstance(self.regressor, GradientBoosting):
-            self._started.wait()  # it was submitted before: some thread is at it
-            if self._growing is not None:
-                self._growing.grow(paused=paused)
-        elif self._fitted is None and not paused.is_set():
-            self._fitted = self._fit()
-
-    def _fit(self) -> tuple[Any, np.ndarray]:
-        x = self.held_out[0]
-        if isinstance(self.regressor, ExtraTrees):
-            return self.regressor.fit(*self._rows, x)
-        rows, y, weight = self._rows
-        self.regressor.fit(rows, y, **_weighted(self.regressor, weight))
-        return self.regressor, self.regressor.predict(x) if len(x) else np.empty(0)
-
-    def result(self) -> tuple[Any, np.ndarray]:
-        """The fitted regressor and its predictions of the held-out rows. Boosted trees are not
-        stopped yet."""
-        if self._growing is not None:
-            staged = self._growing.result()
-            return staged, staged.predicted[-1]
-        assert self._fitted is not None
-        return self._fitted
 
 
 def _training_rows(
@@ -254,15 +201,3 @@ def _seeded(regressor: Any, seed: int) -> Any:
     if "random_state" in one.get_params() and one.get_params()["random_state"] is None:
         one.set_params(random_state=seed)
     return one
-
-
-def _weighted(model: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """The sample weights as arguments of `fit`, where they differ."""
-    if np.ptp(weight) == 0:
-        return {}
-    if not has_fit_parameter(model, "sample_weight"):
-        raise NkcmeError(
-            f"{type(model).__name__} as center does not take sample_weight; fit without weights, "
-            "or use another regressor"
-        )
-    return {"sample_weight": weight}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,20 @@ class SharedFits:
     def __init__(self, fits: RegressorFits | None, data: Encoded):
         self._fits, self._sizes = fits, (data.x.shape[1], data.y.shape[1])
 
-    def first_trees(self, number: int) -> np.ndarray | None:
+    def predicted_after(self, n_trees: int) -> list[np.ndarray]:
         """As that of `RegressorFits`."""
-        found = None if self._fits is None else self._fits.first_trees(number)
-        shared = _shared({} if found is None else {_PREDICTED: found})
-        return shared.get(_PREDICTED)
+        found = [] if self._fits is None else self._fits.predicted_after(n_trees)
+        return list(_shared({str(i): one for i, one in enumerate(found)}).values())
+
+    def grow(self, numbers: Sequence[int], n_trees: int) -> None:
+        """As that of `RegressorFits`."""
+        if self._fits is not None:
+            self._fits.grow(numbers, n_trees)
+
+    def end(self, numbers: Sequence[int], n_trees: int) -> None:
+        """As that of `RegressorFits`."""
+        if self._fits is not None:
+            self._fits.end(numbers, n_trees)
 
     def collect(self) -> list[list[tuple[Any, np.ndarray]]]:
         """As that of `RegressorFits`, for trees of ours."""

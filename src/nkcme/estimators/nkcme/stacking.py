@@ -11,10 +11,14 @@ averaging, would get too small a weight.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
+
+#: Residuals that are all zero would leave nothing to scale by; in units of standardised y.
+_LEAST_ERROR = 1e-6
 
 
 class Stack(NamedTuple):
@@ -66,6 +70,33 @@ class Stack(NamedTuple):
     def error(self, n_members: int) -> float:
         """The root mean squared error of the mean of ``n_members`` members."""
         return float(np.sqrt(self.bias + self.variance / n_members))
+
+
+def fit_stacks(
+    y: np.ndarray,
+    weight: np.ndarray,
+    n_members: int,
+    out_of_fold: Sequence[np.ndarray] | np.ndarray,
+    least_bias_share: float,
+) -> list[Stack]:
+    """The best stack for each output of y (n, d), by out-of-fold predictions (n_repeats, n, d) of
+    the bases."""
+    predicted = np.clip(np.stack(list(out_of_fold)), *reach_of(y))
+    return [
+        Stack.fit(predicted[..., j], y[:, j], weight, n_members, least_bias_share)
+        for j in range(y.shape[1])
+    ]
+
+
+def errors_of(stacks: Sequence[Stack], n_members: int) -> np.ndarray:
+    """The error (d,) of the stack of each output, for the mean of ``n_members`` members."""
+    return np.array([max(stack.error(n_members), _LEAST_ERROR) for stack in stacks])
+
+
+def reach_of(y: np.ndarray) -> np.ndarray:
+    """The bounds (2, d) of predictions: beyond the training y (n, d) by as much as their range."""
+    low, high = y.min(axis=0).astype(np.float64), y.max(axis=0).astype(np.float64)
+    return np.stack([2.0 * low - high, 2.0 * high - low])
 
 
 def _on_simplex(moments: np.ndarray, target: np.ndarray) -> np.ndarray:
