@@ -9,6 +9,7 @@ import pytest
 from nkcme.estimators.nkcme import location_networks
 from nkcme.estimators.nkcme.folds import Folds
 from nkcme.estimators.nkcme.location_networks import fit_networks
+from nkcme.estimators.nkcme.recipe import StoppingRecipe
 from nkcme.estimators.replica_training import Run
 from nkcme.training.optimizers import FALLING, Descent
 from support.nkcme_models import encoded
@@ -65,6 +66,26 @@ def test_refining_never_makes_a_data_set_worse(exact, rng):
     after = fitted([exact, noise], precise=1.0)
     assert after[0] < 0.9 * before[0]
     assert after[1] <= before[1]
+
+
+@pytest.mark.parametrize("marks_per_doubling", [1, 2])
+def test_training_ends_where_twice_the_steps_gain_too_little(marks_per_doubling, exact):
+    """Of two scores while the steps double, one may be bad by chance."""
+    found = []
+
+    class Scripted:
+        def stack_error(self, number, out_of_fold):
+            found.append([1.0, 0.5, 0.51, 0.25, 0.26, 0.27, 0.1][len(found)])
+            return found[-1]
+
+        def errors(self, networks):
+            return np.full(len(networks), np.inf)
+
+    stopping = StoppingRecipe(first=10, least=1, most=80, marks_per_doubling=marks_per_doubling)
+    recipe = replace(small_recipe().location.networks[0], stopping=stopping, precise=0.0)
+    fit_networks(recipe, [exact], [Folds.assign(400, 2, 1, seed=0)], Scripted(), Run(False))
+    scored = {1: 3, 2: 6}[marks_per_doubling]  # until one, or two in a row, gain too little
+    assert len(found) == scored + 1  # and once more when training has ended
 
 
 def test_refining_multiplies_with_all_bits_of_a_float():
