@@ -43,8 +43,8 @@ class StoppingRecipe(Constants):
 
     marks_per_doubling: int = constant(
         1,
-        "Scores while the steps double. With two, bike's CRPS is 2 % lower; training ends where two "
-        "in a row gain too little, since one does by chance: pol's error was 3 % larger then.",
+        "Scores while the steps double. With two, bike's CRPS is 2 % lower. Training ends where "
+        "two in a row gain little; one may do so by chance, and pol's error was 3 % larger then.",
         TABLES,
     )
 
