@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import genpareto
 
+from nkcme.distributions.piecewise_uniform import PiecewiseUniform
 from nkcme.distributions.tails import Tail, TailParameters
 
 MASS, SCALE = np.array([0.1, 0.02]), np.array([0.5, 30.0])
@@ -59,3 +60,13 @@ def test_parameters_are_scaled_to_the_units_of_rows():
     tail = TailParameters(0.1, 2.0, 0.3).in_units(np.array([1.0, 10.0]))
     np.testing.assert_array_equal(tail.scale, [2.0, 20.0])
     np.testing.assert_array_equal(tail.mass, 0.1)
+
+
+def test_a_row_with_next_to_no_tail_does_not_disturb_the_others():
+    """1 / 1e-310 is beyond the range of a float; no quantile depends on it."""
+    tail = Tail(np.array([0.1, 1e-310]), np.ones(2), 0.0)
+    below = np.array([[0.1, 0.9], [1e-310, 1.0]])
+    law = PiecewiseUniform(np.array([[0.0, 1.0], [0.0, 1.0]]), below, tail, tail)
+    found = law.quantiles(np.array([[0.05, 0.5, 0.95]] * 2))
+    expected = [[-np.log(2), 0.5, 1 + np.log(2)], [0.05, 0.5, 0.95]]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -119,14 +119,14 @@ class PiecewiseUniform(RowLaw):
             mass = self.lower.mass[:, None]
             beyond = q < mass
             if some(beyond):
-                with np.errstate(invalid="ignore", divide="ignore"):
+                with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                     t = self.lower.distance(clipped(q / mass, 0.0, 1.0))
                 value = np.where(beyond, self.edges[:, :1] - t, value)
         if self.upper is not None:
             mass = self.upper.mass[:, None]
             beyond = 1.0 - q < mass
             if some(beyond):
-                with np.errstate(invalid="ignore", divide="ignore"):
+                with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                     t = self.upper.distance(clipped((1.0 - q) / mass, 0.0, 1.0))
                 value = np.where(beyond, self.edges[:, -1:] + t, value)
         return value
@@ -277,7 +277,7 @@ class PiecewiseUniform(RowLaw):
 
     def _interpolated(self, y: np.ndarray, j: np.ndarray) -> np.ndarray:
         left, right, low, high = self._bins(j)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             share = np.where(right > left, (y - left) / (right - left), 1.0)
         return low + clipped(share, 0.0, 1.0) * (high - low)
 
