@@ -80,6 +80,7 @@ class TrainingOptions(NamedTuple):
     patience: int | None
     marks: tuple[int, ...] = ()  # steps after which a judge scores all replicas
     least_gain: float = 0.0  # the share by which its score must improve
+    judge_patience: int = 1  # scores of the judge in a row that may improve by less
 
 
 class Program(NamedTuple):
@@ -161,7 +162,7 @@ def train_replicas(
         plan = Plan(
             options.marks[-1],
             options.batch_size,
-            patience=1,
+            patience=options.judge_patience,
             marks=options.marks,
             least_gain=options.least_gain,
         )

@@ -68,9 +68,9 @@ def test_refining_never_makes_a_data_set_worse(exact, rng):
     assert after[1] <= before[1]
 
 
-@pytest.mark.parametrize("marks_per_doubling", [1, 2])
-def test_training_ends_where_twice_the_steps_gain_too_little(marks_per_doubling, exact):
-    """Of two scores while the steps double, one may be bad by chance."""
+@pytest.mark.parametrize("patience", [1, 2])
+def test_training_ends_where_so_many_scores_in_a_row_gain_too_little(patience, exact):
+    """One score may be bad by chance."""
     found = []
 
     class Scripted:
@@ -81,10 +81,10 @@ def test_training_ends_where_twice_the_steps_gain_too_little(marks_per_doubling,
         def errors(self, networks):
             return np.full(len(networks), np.inf)
 
-    stopping = StoppingRecipe(first=10, least=1, most=80, marks_per_doubling=marks_per_doubling)
+    stopping = StoppingRecipe(first=10, least=1, most=80, marks_per_doubling=2, patience=patience)
     recipe = replace(small_recipe().location.networks[0], stopping=stopping, precise=0.0)
     fit_networks(recipe, [exact], [Folds.assign(400, 2, 1, seed=0)], Scripted(), Run(False))
-    scored = {1: 3, 2: 6}[marks_per_doubling]  # until one, or two in a row, gain too little
+    scored = {1: 3, 2: 6}[patience]  # until one, or two in a row, gain too little
     assert len(found) == scored + 1  # and once more when training has ended
 
 

@@ -34,6 +34,7 @@ def ensemble_training(
         options=options._replace(
             batch_size=model.batch_size or recipe.open_ended_batch(n_rows),
             marks=recipe.stopping.marks,
+            judge_patience=recipe.stopping.patience,
             least_gain=recipe.stopping.least_gain,
         ),
     )

@@ -191,7 +191,7 @@ class _Fitting:
         plan = Plan(
             stopping.most,
             self._batch,
-            patience=stopping.marks_per_doubling,
+            patience=stopping.patience,
             marks=stopping.marks,
             least_gain=stopping.least_gain_of_mark,
             least_steps=stopping.least,
