@@ -270,6 +270,20 @@ def test_trees_grow_no_further_than_helps_the_networks(rng):
     assert error["all"] < 0.7 * error["enough"]
 
 
+def test_the_trees_that_are_kept_do_not_depend_on_when_networks_came_to_lead(rng):
+    """A fit that was stopped meets only the networks that came after its checkpoint."""
+    data, folds, exact = slowly_learned(rng)
+    recipe = replace(FEW_TREES, enough_ratio=0.9, hopeless_ratio=0.0)
+    whole, resumed = (others(None, data, folds, recipe) for _ in range(2))
+    whole.errors([np.zeros((2, 400, 1))])  # which do not lead: all trees are grown
+    resumed.errors(exact)
+    (trees, of_whole), (_, of_resumed) = (
+        one.beside(exact)["base00"][0] for one in (whole, resumed)
+    )
+    assert len(trees.models[0][0].roots) == 10
+    np.testing.assert_array_equal(of_whole, of_resumed)
+
+
 def test_trees_that_may_overtake_networks_go_on(rng):
     """The error of these trees falls fast: at that rate they would come below that of the
     networks, to which ten trees add nothing yet."""

@@ -63,7 +63,7 @@ class OtherBases:
         """
         if not self.regressors:
             return np.full(len(self.datasets), np.inf)
-        if first := self._after(self._first):
+        if first := self.fits.predicted_after(self._first):
             of_first = np.array([self.stack_error(*one) for one in enumerate(first)])
             if self.on_gpu or np.all(self._errors_alone(networks) < of_first):
                 self.fits.pause()
@@ -77,15 +77,17 @@ class OtherBases:
         """The regressors that are worth having beside trained networks with these predictions."""
         if not self.regressors or self._are_hopeless(networks):
             return {}
-        if "collected" not in self.__dict__:
-            self._grow(networks)
+        # Also where all trees were grown while networks did not lead yet: a run that goes on from a
+        # checkpoint has not seen those networks, and ends with the same trees.
+        if self._end_where_enough(networks):
+            return dict(zip(self.regressors, self.fits.collect(), strict=True))
         return self.collected
 
     def _are_hopeless(self, networks: Sequence[np.ndarray]) -> bool:
         """Whether the first trees show that trees would add nothing to networks with these
         out-of-fold predictions. All data sets decide together, because the networks of their
         weights train as one program, with one number of inputs."""
-        first = self._after(self._first) if self.may_leave_out else []
+        first = self.fits.predicted_after(self._first) if self.may_leave_out else []
         return bool(first) and all(
             self._adds_nothing(i, *pair) for i, pair in enumerate(zip(networks, first, strict=True))
         )
@@ -97,13 +99,17 @@ class OtherBases:
         together = self.stack_error(number, networks, trees)
         return together > (1.0 - self.recipe.hopeless_gain) * alone
 
-    def _grow(self, networks: Sequence[np.ndarray]) -> None:
-        """Grow the trees of each data set to twice as many, as often as that may help."""
+    def _end_where_enough(self, networks: Sequence[np.ndarray]) -> bool:
+        """Grow the trees of each data set to twice as many, as often as that may help; whether some
+        ended before they were all grown."""
         growing, n_trees = list(range(len(networks))), self._first
         while growing and n_trees < self.recipe.boosting.n_trees:
-            before, after = self._after(n_trees // 2), self._after(n_trees)
+            before, after = (
+                self.fits.predicted_after(n_trees // 2),
+                self.fits.predicted_after(n_trees),
+            )
             if not after:  # no boosting
-                return
+                return False
             enough = [
                 i for i in growing if self._are_enough(i, n_trees, networks[i], before[i], after[i])
             ]
@@ -111,6 +117,7 @@ class OtherBases:
             growing = [i for i in growing if i not in enough]
             n_trees *= 2
             self.fits.grow(growing, n_trees)
+        return len(growing) < len(networks)
 
     def _are_enough(
         self, number: int, n_trees: int, networks: np.ndarray, before: np.ndarray, now: np.ndarray
@@ -125,11 +132,6 @@ class OtherBases:
             return False
         together = self.stack_error(number, networks, before)
         return self.stack_error(number, networks, now) > (1.0 - self.recipe.enough_gain) * together
-
-    def _after(self, n_trees: int) -> list[np.ndarray]:
-        """The out-of-fold predictions of each data set by the first so many trees; none without
-        boosting."""
-        return self.fits.predicted_after(n_trees)
 
     def _errors_alone(self, predicted: Sequence[np.ndarray]) -> np.ndarray:
         return np.array([self.stack_error(*one) for one in enumerate(predicted)])

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-#: Residuals that are all zero would leave nothing to scale by; in units of standardised y.
+#: The least error of a stack, in units of standardised y: residuals are divided by it.
 _LEAST_ERROR = 1e-6
 
 
